@@ -22,6 +22,7 @@ struct Magic {
 using namespace std::string_view_literals;  // magic numbers may have zero bytes
 
 constexpr Magic kMagics[] = {
+    {257, "ustar"sv, {"a tar archive", ""}},  // first: it begins with the name of a file, which may be any
     {0, "\x1f\x8b"sv, {"gzip data", kDecompress}},
     {0, "\x28\xb5\x2f\xfd"sv, {"Zstandard (zstd) data", kDecompress}},
     {0, "BZh"sv, {"bzip2 data", kDecompress}},
@@ -59,7 +60,6 @@ constexpr Magic kMagics[] = {
     {0, "PK\x05\x06"sv, {"an empty ZIP archive", ""}},
     {0, "7z\xbc\xaf\x27\x1c"sv, {"a 7z archive", "unpack it first"}},
     {0, "Rar!\x1a\x07"sv, {"a RAR archive", "unpack it first"}},
-    {257, "ustar"sv, {"a tar archive", ""}},
     {0, "SQLite format 3\0"sv, {"an SQLite database", ""}},
     {0, "%PDF-"sv, {"a PDF document", ""}},
     {0,

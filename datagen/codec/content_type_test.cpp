@@ -44,6 +44,7 @@ TEST(ContentType, IsTheOneThatTheFirstBytesSay) {
   EXPECT_EQ(name_of("\x80\x04\x95\x10"s), "a Python pickle");
   EXPECT_EQ(name_of("\x93NUMPY\x01"s), "a NumPy array");
   EXPECT_EQ(name_of(std::string(257, 'n') + "ustar"), "a tar archive");
+  EXPECT_EQ(name_of("ORCHIDS" + std::string(250, 'n') + "ustar"), "a tar archive");
 }
 
 TEST(ContentType, IsUnknownForOtherBytes) {

@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "datagen/format/byte_window.hpp"
 #include "datagen/format/format_testing.hpp"
 #include "datagen/objects/folder_walk.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/checksums/tfrecord_framing.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
@@ -153,6 +155,22 @@ TEST_F(CorpusTest, FollowLinksEntersFoldersBehindLinks) {
   EXPECT_EQ(corpus->scan->first_unentered_folder, "") << "only links that lead in circles are left";
 }
 
+TEST_F(CorpusTest, LinksToFoldersAboveTheRootAreNotEntered) {
+  put("real/1.jpg", "1");
+  fs::create_directory_symlink("../..", root_ / "real" / "above");
+  fs::create_directory_symlink("/", root_ / "slash");
+  for (const bool follows : {false, true}) {
+    const auto corpus = scan({.follow_links = follows});
+    ASSERT_TRUE(corpus.ok()) << corpus.error().message();
+    EXPECT_EQ(names(corpus->manifest), (std::vector<std::string>{"real/1.jpg"}));
+    EXPECT_EQ(corpus->scan->linked_folders, 2U);
+    EXPECT_EQ(corpus->scan->first_unentered_folder, "");
+  }
+  fs::remove(root_ / "real" / "1.jpg");
+  EXPECT_EQ(scan().error().what.find(": add --follow-links"), std::string::npos) << "it would not help";
+  EXPECT_NE(scan().error().message().find("'real/above'"), std::string::npos);
+}
+
 TEST_F(CorpusTest, CountsByExtensionAreExactWithManyExtensions) {
   put("x.jpg", "1");
   for (int i = 0; i < 70; ++i) {
@@ -246,6 +264,11 @@ TEST_F(CorpusTest, CompressedObjectsWithoutTheExtensionGetAHint) {
   EXPECT_TRUE(hints(report_for("a/y.npy", gzip), "gzip")) << report_for("a/y.npy", gzip);
   EXPECT_TRUE(hints(report_for("a/y.tfrecord", zlib), "zlib")) << report_for("a/y.tfrecord", zlib);
   EXPECT_FALSE(hints(report_for("a/y.tfrecord", gzip), "")) << "is read as it is";
+  for (const uint64_t payload_bytes : {376U, 2815U}) {  // lengths that look like zlib data and JPEG XL
+    const auto header = tfrecord_header(payload_bytes);
+    const std::string torn(as_text(header));
+    EXPECT_EQ(report_for("a/y.tfrecord", torn).find("not what format"), std::string::npos) << payload_bytes;
+  }
   EXPECT_FALSE(hints(report_for("a/y.tar", std::string(1024, 'x')), ""));
 }
 

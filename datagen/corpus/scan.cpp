@@ -8,12 +8,13 @@
 #include "datagen/corpus/scan.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "datagen/corpus/scan_labels.hpp"
@@ -257,21 +258,21 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
 }
 
 // Whether a link to a folder leads to none of the folders that it is in, where entering it would never end.
+// These include the folders above the root: the link would lead back to the root.
 bool leads_elsewhere(Backend& backend, std::string_view link) {
-  const auto identity = [&](std::string_view folder) -> std::optional<std::pair<dev_t, ino_t>> {
-    const auto path = backend.native_path(folder);
-    struct stat status {};
-    if (!path || ::stat(path->c_str(), &status) != 0) return std::nullopt;
-    return std::pair(status.st_dev, status.st_ino);
-  };
-  const auto target = identity(link);
-  if (!target) return false;
-  for (std::string_view folder = link; !folder.empty();) {
-    const size_t slash = folder.rfind('/');
-    folder = slash == std::string_view::npos ? std::string_view() : folder.substr(0, slash);
-    if (identity(folder) == target) return false;
+  namespace fs = std::filesystem;
+  const auto link_path = backend.native_path(link);
+  const auto root_path = backend.native_path("");
+  std::error_code failed;
+  if (!link_path || !root_path) return false;
+  for (fs::path folder = fs::path(*link_path).parent_path();
+       folder.native().size() > root_path->native().size(); folder = folder.parent_path())
+    if (fs::equivalent(folder, *link_path, failed) || failed) return false;
+  for (fs::path folder = fs::canonical(*root_path, failed); !failed; folder = folder.parent_path()) {
+    if (fs::equivalent(folder, *link_path, failed)) return false;
+    if (folder == folder.root_path()) break;
   }
-  return true;
+  return !failed;
 }
 
 }  // namespace

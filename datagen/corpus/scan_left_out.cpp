@@ -65,7 +65,7 @@ Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const S
   const std::string types(request.types.empty() ? kDefaultSampleTypes : std::string_view(request.types));
   if (report.text.empty())
     return make_error(Errc::not_found, "no samples: the folder '{}' is empty", tier.root);
-  if (report.linked_folders > 0 && !request.follow_links)
+  if (!report.first_unentered_folder.empty())
     return make_error(Errc::not_found, "no samples in '{}' ({}): add --follow-links", tier.root, report.text);
   if (report.dangling_links > 0 || report.linked_folders > 0 ||
       (report.special_files > 0 && report.unwanted_objects == 0))

@@ -12,6 +12,7 @@
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_type.hpp"
 #include "datagen/objects/object_check.hpp"
+#include "io_backends/core/checksums/tfrecord_framing.hpp"
 
 namespace penstock {
 namespace {
@@ -23,8 +24,13 @@ std::string describe_other_content(Backend& backend, const Entry& object, std::s
   if (!window.ok()) return "";
   const auto bytes = window->at(0, size_t(std::min<uint64_t>(object.bytes, kContentTypeBytes)));
   if (!bytes.ok()) return "";
-  // The error of a format that inflates gzip itself says more than that the object is compressed.
-  if (format == "tfrecord" && begins_as_gzip(*bytes)) return "";
+  if (format == "tfrecord") {
+    // The error of a format that inflates gzip itself says more than that the object is compressed.
+    if (begins_as_gzip(*bytes)) return "";
+    // A damaged object of the format itself begins with the length of a record, which may be any bytes.
+    if (bytes->size() >= kTfRecordHeaderBytes && tfrecord_payload_bytes(bytes->first<kTfRecordHeaderBytes>()))
+      return "";
+  }
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"webdataset", "a tar archive"},
                                                                       {"npz", "a ZIP archive"},
                                                                       {"hdf5", "an HDF5 file"},
