@@ -55,9 +55,15 @@ Result<std::string> object_store_data(const DlioWorkload& workload) {
   std::string path = workload.data_folder;
   if (!path.starts_with(kScheme)) path = workload.storage_root + "/" + path;
   if (path.starts_with(kScheme)) path.erase(0, kScheme.size());
+  if (path.starts_with('/'))
+    return make_error(
+        Errc::invalid_argument,
+        "'storage.storage_type' is s3, but storage.storage_root, the bucket, is not given: set it "
+        "by an override, or give the data as --data s3:ENDPOINT/BUCKET/FOLDER");
   while (endpoint.ends_with('/')) endpoint.pop_back();
-  while (path.ends_with('/')) path.pop_back();
-  return "s3:" + endpoint + "/" + path + "/train";
+  // A slash after the bucket is no part of the objects' names, and neither are two slashes after another.
+  path = (std::filesystem::path(path) / "train").lexically_normal();
+  return "s3:" + endpoint + "/" + path;
 }
 
 // Returns the training data as the file gives them: DLIO keeps them in `train`, below its data folder.
@@ -79,6 +85,11 @@ Result<std::string> data_of(const DlioWorkload& workload) {
     return make_error(Errc::invalid_argument,
                       "'storage.storage_type' is aistore: give the data as --data TIER (AIStore also answers "
                       "S3 requests: --data s3:http://HOST:PORT/s3/BUCKET/FOLDER)");
+  constexpr std::string_view kFileTypes[] = {"local_fs", "parallel_fs", "direct_fs"};
+  if (std::find(std::begin(kFileTypes), std::end(kFileTypes), workload.storage_type) == std::end(kFileTypes))
+    return make_error(Errc::invalid_argument,
+                      "'storage.storage_type' is {}, which is not known here: give the data as --data TIER",
+                      workload.storage_type);
   const std::filesystem::path folder = std::filesystem::path(workload.storage_root) / workload.data_folder;
   std::error_code ignored;
   const std::filesystem::path train = folder / "train";

@@ -73,6 +73,8 @@ class Dlio(TrainTest):
     def test_what_cannot_be_done_has_its_true_reason(self):
         self.assertIn("Parquet", self.dlio_run("++workload.dataset.format=parquet", expect=2).stderr)
         self.assertIn("endpoint_url", self.dlio_run("++workload.storage={storage_type: s3, storage_root: b}", expect=2).stderr)
+        self.assertIn("storage_root", self.dlio_run("++workload.storage={storage_type: s3, storage_options: {endpoint_url: http://h}}", expect=2).stderr)
+        self.assertIn("hdfs", self.dlio_run("++workload.storage.storage_type=hdfs", expect=2).stderr)
         self.assertIn("aistore", self.dlio_run("++workload.storage.storage_type=aistore", expect=2).stderr)
         self.assertIn("${oc.env:DATA}", self.dlio_run("++workload.dataset.data_folder=${oc.env:DATA}", expect=2).stderr)
         only_checkpoints = self.dlio_run("++workload.workflow={train: False, generate_data: False}", "++workload.model.name=llama_70b_zero3",
@@ -81,7 +83,7 @@ class Dlio(TrainTest):
         self.assertIn("penstock generate", self.dlio_run("++workload.workflow={train: False, checkpoint: False}", expect=2).stderr)
 
     def test_the_data_of_an_object_store(self):
-        done = self.dlio_run("++workload.storage={storage_type: s3, storage_root: b, storage_options: {endpoint_url: http://127.0.0.1:1}}",
+        done = self.dlio_run("++workload.storage={storage_type: s3, storage_root: s3://b/, storage_options: {endpoint_url: http://127.0.0.1:1}}",
                              "++workload.dataset.data_folder=x/y", expect=1, env={"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"})
         self.assertIn("'b' at http://127.0.0.1:1", done.stderr)
 

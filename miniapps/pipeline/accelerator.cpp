@@ -126,7 +126,7 @@ nanoseconds draw_step(const StepDistribution& times, const RandomStream& random)
     ns = 1e9 * double(draw_poisson(random, mean_ns * 1e-9));
   else
     ns = std::abs(mean_ns + deviation_ns * random.normal(0));  // as DLIO: no step takes less than no time
-  return std::clamp(nanoseconds(std::llround(ns)), nanoseconds{1}, nanoseconds(kLongestStep));
+  return nanoseconds(std::llround(std::clamp(ns, 1.0, double(nanoseconds(kLongestStep).count()))));
 }
 
 class EmulatedAccelerator final : public Accelerator {
@@ -243,6 +243,10 @@ Result<std::unique_ptr<Accelerator>> make_emulated(const std::vector<OptionWord>
     return make_error(Errc::invalid_argument, "an accelerator's jitter must be shorter than its step");
   if (times.deviation > nanoseconds{0} && times.jitter > nanoseconds{0})
     return make_error(Errc::invalid_argument, "an accelerator's steps have a jitter or a stdev, not both");
+  if (options.given("distribution") && times.deviation <= nanoseconds{0})
+    return make_error(Errc::invalid_argument,
+                      "an accelerator's distribution needs a stdev: --accelerator "
+                      "emulated:step=10ms,stdev=2ms,distribution=gamma");
   PENSTOCK_ASSIGN(std::unique_ptr<Burner> burner, make_burner(options.text("burn"), group.count));
   return std::unique_ptr<Accelerator>(std::make_unique<EmulatedAccelerator>(times, std::move(burner), group));
 }

@@ -30,8 +30,9 @@ TEST(Accelerator, ParsesItsOptions) {
        {"", "gpu", "emulted:step=1ms", "none:step=1ms", "emulated", "emulated:", "emulated:step=0",
         "emulated:step=10", "emulated:stp=10ms", "emulated:step=10ms,jitter=1", "emulated:step=25h",
         "emulated:step=10ms,jitter=10ms", "emulated:step=10ms,jitter=1ms,stdev=1ms",
-        "emulated:step=10ms,stdev=1ms,distribution=even", "emulated:step=10ms,burn=1",
-        "emulated:step=10ms,burn=cpu:", "emulated:step=10ms,burn=cpu:0", "emulated:step=10ms,burn=cpu:1x"}) {
+        "emulated:step=10ms,stdev=1ms,distribution=even", "emulated:step=10ms,distribution=poisson",
+        "emulated:step=10ms,burn=1", "emulated:step=10ms,burn=cpu:", "emulated:step=10ms,burn=cpu:0",
+        "emulated:step=10ms,burn=cpu:1x"}) {
     const Result<std::unique_ptr<Accelerator>> made = make_accelerator(wrong);
     ASSERT_FALSE(made.ok()) << wrong;
     EXPECT_EQ(made.error().code, Errc::invalid_argument) << wrong;
@@ -151,6 +152,25 @@ TEST(Accelerator, StepTimesHaveTheMeanAndDeviationOfTheirDistribution) {
       EXPECT_NEAR(std::sqrt(squares / kSteps - sum * sum / kSteps / kSteps), deviation, deviation / 8)
           << distribution << deviation_us;
     }
+}
+
+TEST(Accelerator, StepTimesStayWithinTheirBounds) {
+  for (const char* text : {"emulated:step=1ns,stdev=1h,distribution=gamma",
+                           "emulated:step=10ms,stdev=100ms,distribution=poisson"}) {
+    const auto accelerator = make_accelerator(text, {.seed = 4}).value();
+    Batch batch;
+    batch.filled_at = Clock::now();
+    const Step step = accelerator->step(batch).value();
+    EXPECT_EQ(step.deadline - step.begin, 1ns) << text;
+  }
+  simulate_interrupt(SIGINT);  // ends a long step at once; a short one does not notice it
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const auto accelerator = make_accelerator("emulated:step=24h,stdev=2000000h", {.seed = seed}).value();
+    Batch batch;
+    batch.filled_at = Clock::now();
+    EXPECT_FALSE(accelerator->step(batch).ok()) << seed;
+  }
+  simulate_interrupt(0);
 }
 
 TEST(Accelerator, SeveralDrawTheirOwnJitterAndEndWithTheSlowest) {

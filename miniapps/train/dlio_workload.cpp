@@ -177,19 +177,20 @@ Result<void> take_text(DlioWorkload& workload, const Value& value) {
   return success();
 }
 
-template <bool DlioWorkload::*kMember>
-Result<void> take_switch(DlioWorkload& workload, const Value& value) {
-  const std::optional<bool> on = parse_bool(value);
-  if (!on) return wrong_value("true or false", value);
-  workload.*kMember = *on;
-  return success();
-}
-
 // Whether the value switches something on: it is set, and is neither false nor 0.
 bool is_set(const Value& value) {
   return !value.IsScalar() ||
          (parse_bool(value).value_or(true) && !is_one_of(value.Scalar(), {"0", "0.0", "none", ""}));
 }
+
+template <bool DlioWorkload::*kMember>
+Result<void> take_switch(DlioWorkload& workload, const Value& value) {
+  if (!parse_bool(value) && (!value.IsScalar() || !is_one_of(value.Scalar(), {"0", "1"})))
+    return wrong_value("true or false", value);
+  workload.*kMember = is_set(value);
+  return success();
+}
+
 template <const char* kSentence>
 Result<void> take_note(DlioWorkload& workload, const Value& value) {
   if (is_set(value)) workload.notes.emplace_back(kSentence);
@@ -399,9 +400,8 @@ Result<void> check_keys(const Value& document, std::vector<std::string>& ignored
     if (!section.second.IsMap()) continue;
     for (const auto& entry : section.second) {
       const std::string name = section_name + "." + entry.first.as<std::string>();
-      const bool is_part = std::any_of(std::begin(kKeys), std::end(kKeys), [&](const Key& key) {
-        return key.name.starts_with(name) && key.name[name.size()] == '.';
-      });
+      const bool is_part = std::any_of(std::begin(kKeys), std::end(kKeys),
+                                       [&](const Key& key) { return key.name.starts_with(name + "."); });
       if (find_key(name) == nullptr && !is_part) PENSTOCK_TRY(check_unknown(name, ignored));
     }
   }

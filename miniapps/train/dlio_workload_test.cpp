@@ -186,10 +186,53 @@ TEST_F(DlioWorkloadTest, ReadsWhatHydraComposes) {
   EXPECT_EQ(got->threads, 3U);
   refused("defaults: [{override hydra/launcher: slurm}]\n", "'defaults'");
   refused("defaults: [it]\n", "'defaults'");
+  got = read("defaults: [_self_, base]\nreader: {batch_size: 5, prefetch_size: 9}\n");
+  ASSERT_TRUE(got.ok()) << got.error().what;
+  EXPECT_EQ(got->batch, 4U) << "what comes after _self_ changes the file";
+  EXPECT_EQ(got->prefetch, 9U);
   got = read("hydra: {x: 1}\nworkload: {reader: {batch_size: 6}}\n", {"++workload.reader.read_threads=2"});
   ASSERT_TRUE(got.ok()) << got.error().what;
   EXPECT_EQ(got->batch, 6U);
   EXPECT_EQ(got->threads, 2U);
+}
+
+TEST_F(DlioWorkloadTest, TakesMergeKeysOfYaml) {
+  const Result<DlioWorkload> got = read(
+      "x: &x {read_threads: 3, batch_size: 5}\ny: &y {batch_size: 4, prefetch_size: 6}\n"
+      "reader:\n  <<: [*x, *y]\n  read_threads: 2\n");
+  ASSERT_TRUE(got.ok()) << got.error().what;
+  EXPECT_EQ(got->threads, 2U) << "the mapping's own keys come first";
+  EXPECT_EQ(got->batch, 5U) << "then those of the first mapping";
+  EXPECT_EQ(got->prefetch, 6U);
+}
+
+TEST_F(DlioWorkloadTest, RefusesMappingsThatOmegaConfRefuses) {
+  refused("reader: {batch_size: 3}\nreader: {batch_size: 4}\n", "'reader' twice");
+  refused("reader: {batch_size: 3, batch_size: 4}\n", "'batch_size' twice");
+  refused("reader: &a {x: *a}\n", "nested too deeply");
+  std::string bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string alias = ", *a" + std::to_string(i - 1);
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [1";
+    for (int j = 0; j < 9; ++j) bomb += alias;
+    bomb += "]\n";
+  }
+  refused(bomb, "too many values");
+}
+
+TEST_F(DlioWorkloadTest, OverridesAreWrittenAsHydraReadsThem) {
+  const Result<DlioWorkload> got =
+      read(kUnet, {"++workload.reader={batch_size:3,read_threads:5}", "++workload.workflow={train:1}",
+                   "++workload.storage={storage_type:s3,storage_options:{endpoint_url:http://h:1/}}",
+                   "++workload.dataset.data_folder=${oc.env:DATA,a:b}"});
+  ASSERT_TRUE(got.ok()) << got.error().what;
+  EXPECT_EQ(got->batch, 3U);
+  EXPECT_EQ(got->threads, 5U);
+  EXPECT_TRUE(got->trains);
+  EXPECT_EQ(got->endpoint, "http://h:1/");
+  EXPECT_EQ(got->data_folder, "${oc.env:DATA,a:b}");
+  refused(kUnet, "override '++workload.train=[1'", {"++workload.train=[1"});
+  refused(kUnet, "'x' twice", {"++workload.train={x: 1, x: 2}"});
 }
 
 TEST_F(DlioWorkloadTest, TheTrainingMayReadByItself) {
