@@ -38,6 +38,19 @@ double value(const Record& record, const std::string& name) {
   return at == record.metrics.end() ? -1 : at->second.value();
 }
 
+TEST(Fio, NumbersThatAreNotFiniteAreMissing) {
+  for (const std::string word :
+       {"nan", "-nan", "inf", "-inf", "NaN", "-Infinity", "nan(ind)", "-nan(0x7fff_1)"}) {
+    const auto records =
+        records_of(file_of(job(R"("rw": "read")", stats("read", 4096, R"(, "x": )" + word))));
+    ASSERT_EQ(records.size(), 1U) << word;
+    EXPECT_EQ(value(records[0], "payload_bytes_per_s"), 4096) << word;
+  }
+  std::string hostile = "{\n";
+  for (int i = 0; i < 300'000; ++i) hostile += "nan(";
+  EXPECT_FALSE(import_foreign(hostile + "\n}\n").has_value());
+}
+
 TEST(Fio, AJobBecomesARecord) {
   const auto records = records_of(file_of(
       job(R"("rw": "randread", "bs": "128k", "iodepth": "8", "numjobs": "4", "direct": "1", "ioengine": "io_uring", "group_reporting": "")",

@@ -34,16 +34,17 @@ std::string_view find_json_object(std::string_view text) {
                                                       : text.substr(begin, end + 2 - begin);
 }
 
-// How long the word for NaN or infinity is with which `text` begins, as C and Python print them: "-nan", "inf",
-// "NaN", "-Infinity", "nan(ind)". 0: it begins with none.
+// How long the word for NaN or infinity is with which `text` begins, as C and Python print them: "-nan",
+// "inf", "NaN", "-Infinity", "nan(ind)". 0: it begins with none.
 size_t non_finite_length(std::string_view text) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
   const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
   for (const std::string_view word : {"infinity", "inf", "nan"}) {
     if (!equals_ignoring_case(text.substr(sign, word.size()), word)) continue;
     const size_t end = sign + word.size();
     if (!text.substr(end).starts_with('(')) return end;
-    const size_t close = text.find(')', end);
-    return close == std::string_view::npos ? 0 : close + 1;
+    const size_t close = text.find_first_not_of(kLetters, end + 1);
+    return close == std::string_view::npos || text[close] != ')' ? 0 : close + 1;
   }
   return 0;
 }
@@ -116,7 +117,8 @@ std::optional<Imported> import_foreign(std::string_view text) {
 
 bool is_json(std::string_view text) {
   const std::string_view first_line = text.substr(0, text.find('\n'));
-  return Json::accept(text) || Json::accept(first_line) || !parse_object(find_json_object(text)).is_discarded();
+  return Json::accept(text) || Json::accept(first_line) ||
+         !parse_object(find_json_object(text)).is_discarded();
 }
 
 void name_fio_tiers(std::span<Record* const> records) {

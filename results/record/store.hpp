@@ -50,8 +50,8 @@ struct RecordSet {
 // (import/foreign.hpp), a folder with such files, or a baseline (baseline.hpp). In a folder, deeper folders
 // and unrelated JSON files are skipped. A path that is given twice is read once.
 // If a line is missing, is not a record or was changed, or a JSON file is cut short, that becomes one of the
-// `problems`, and all other records are returned. The call fails only if a path itself cannot be read (not_found names it), or if a
-// baseline is invalid.
+// `problems`, and all other records are returned. The call fails only if a path itself cannot be read
+// (not_found names it), or if a baseline is invalid.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 
 // Returns `path`. If it is a folder, also returns the folders in it and the folders in those, sorted, without

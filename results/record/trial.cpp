@@ -208,7 +208,9 @@ std::vector<std::string> Run::work_of(const Json& parameters) const {
   return names;
 }
 
-// The quota is that of the whole group, so other processes of the group may have used it up.
+// The quota is that of the whole group, so other processes of the group may have used it up. The kernel adds
+// up over the processors how long the group could not run on each, so the sum may be longer than the time
+// elapsed.
 void Run::add_throttling(Trial& trial) {
   constexpr double kLeastShare = 0.05;
   const auto now = std::chrono::steady_clock::now();
@@ -218,10 +220,12 @@ void Run::add_throttling(Trial& trial) {
   if (share_s <= 0) return;
   trial.record_.environment["throttled_s"] = share_s;
   const double cpus = prototype_.environment["cgroup"].value("cpus", 0.0);
-  if (share_s < kLeastShare * elapsed_s || cpus <= 0) return;
-  std::string text = fmt::format(
-      "the quota of this cgroup, {:.3g} processors, kept it from running for {:.3g} s of {:.3g} s", cpus,
-      share_s, elapsed_s);
+  if (cpus <= 0 || share_s < kLeastShare * elapsed_s * std::max(1.0, cpus)) return;
+  const std::string text = fmt::format(
+      "the quota of this cgroup, {:.3g} processors, was used up: in {:.3g} s its threads could not run for "
+      "{:.3g} "
+      "s, added up over the processors",
+      cpus, elapsed_s, share_s);
   if (root()) context_.warn(text);
   trial.verdict(Verdict::client_bound, text);
 }

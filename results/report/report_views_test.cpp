@@ -45,6 +45,21 @@ TEST(Sheet, LeavesNonFiniteNumbersEmpty) {
   EXPECT_EQ(csv_text(chart_sheet(chart)), "seconds,a (MiB/s)\r\n0.5,\r\n1,\r\n");
 }
 
+TEST(Sheet, EachRecordHasARow) {
+  StoredRecord failed;
+  failed.record.verdict = Verdict::failed;
+  StoredRecord without_samples;
+  without_samples.record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {}};
+  StoredRecord measured = without_samples;
+  measured.record.metrics["payload_bytes_per_s"].samples = {1, 3, 2};
+  const Sheet sheet = records_sheet({failed, without_samples, measured});
+  ASSERT_EQ(sheet.rows.size(), 3U);
+  EXPECT_EQ(sheet.rows[1][5], "");
+  EXPECT_EQ(sheet.rows[2][5], "payload_bytes_per_s");
+  EXPECT_EQ(sheet.rows[2][7], "2");
+  for (const auto& row : sheet.rows) EXPECT_EQ(row.size(), sheet.columns.size());
+}
+
 Record train_record(int threads, int prefetch, double busy) {
   Record record = train_cell(prefetch, 1);
   record.id = std::to_string(threads) + "-" + std::to_string(prefetch);

@@ -82,8 +82,8 @@ Sheet chart_sheet(const Chart& chart) {
 Sheet records_sheet(const std::vector<StoredRecord>& records) {
   Sheet sheet{.id = {},
               .name = "records",
-              .columns = {"file", "line", "started", "command", "tier", "metric", "unit", "value", "low", "high",
-                          "samples", "verdict", "reason", "parameters"},
+              .columns = {"file", "line", "started", "command", "tier", "metric", "unit", "value", "low",
+                          "high", "samples", "verdict", "reason", "parameters"},
               .rows = {}};
   const auto number = [](double value) { return std::isfinite(value) ? plain_number(value) : std::string(); };
   for (const StoredRecord& stored : records) {
@@ -98,13 +98,15 @@ Sheet records_sheet(const std::vector<StoredRecord>& records) {
       row.insert(row.end(), tail.begin(), tail.end());
       sheet.rows.push_back(std::move(row));
     };
+    bool has_rows = false;
     for (const auto& [name, metric] : record.metrics) {
       if (metric.samples.empty()) continue;
+      has_rows = true;
       const auto [low, high] = std::minmax_element(metric.samples.begin(), metric.samples.end());
       add_row({name, metric.unit, number(metric.value()), number(*low), number(*high),
                std::to_string(metric.samples.size())});
     }
-    if (record.metrics.empty()) add_row({"", "", "", "", "", "0"});
+    if (!has_rows) add_row({"", "", "", "", "", "0"});
   }
   return sheet;
 }

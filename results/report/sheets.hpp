@@ -33,8 +33,8 @@ std::string plain_number(double value);
 // kind ("95% of the median", "lowest to highest").
 Sheet chart_sheet(const Chart& chart);
 
-// All metrics of all records, one row for each: the median of its samples, the lowest and the highest, and the
-// record's parameters as JSON. A record without metrics has one row, with its verdict.
+// All metrics of all records, one row for each: the median of its samples, the lowest and the highest, and
+// the record's parameters as JSON. A record without samples has one row, with its verdict.
 Sheet records_sheet(const std::vector<StoredRecord>& records);
 
 // The button that saves a sheet as CSV. It needs the script.

@@ -31,8 +31,8 @@ void keep_smaller(Json& json, const char* key, T number) {
   if (!json.contains(key) || json[key].get<T>() > number) json[key] = number;
 }
 
-// Reads from the file cpu.stat of a group how long its processes were kept from running by its quota. Of several
-// groups, the longest time counts.
+// Reads from the file cpu.stat of a group how long its processes were kept from running by its quota. Of
+// several groups, the longest time counts.
 void keep_larger_throttled(const fs::path& folder, std::string_view key, double unit_s, Json& limits) {
   std::ifstream in(folder / "cpu.stat");
   std::string name;
@@ -71,8 +71,8 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
     return comma_separated.find("," + std::string(name) + ",") != std::string::npos;
   };
   // Calls `visit` with the folders of this process's cgroup for a controller and of all its parents. In a
-  // container the path that the kernel gives may not exist. Then the container sees its own cgroup as the root
-  // of the mounted file system.
+  // container the path that the kernel gives may not exist. Then the container sees its own cgroup as the
+  // root of the mounted file system.
   const auto each_folder = [&](std::string_view controller, const auto& visit) {
     const fs::path root = mount / controller;
     fs::path folder = root / fs::path(path).relative_path();

@@ -8,14 +8,14 @@
 namespace penstock {
 
 // Returns the cgroup limits of this process. A limit that does not exist is absent. `memory_bytes` and `cpus`
-// are the tightest limits of the process's group and of all its parent groups, with cgroup version 1 and 2. `io`
-// is that of the nearest of these groups that has one. `root` replaces "/" in tests.
-// Keys: version and path (version 2 only), memory_bytes, cpus (quota / period), io (the lines of io.max or
-// blkio.throttle), throttled_s (how long the quota has kept processes of the group from running so far).
+// are the tightest limits of the process's group and of all its parent groups, with cgroup version 1 and 2.
+// `io` is that of the nearest of these groups that has one. `root` replaces "/" in tests. Keys: version and
+// path (version 2 only), memory_bytes, cpus (quota / period), io (the lines of io.max or blkio.throttle),
+// throttled_s (how long the quota has kept processes of the group from running so far).
 Json cgroup_limits(const std::filesystem::path& root = "/");
 
-// How long the processor quota of the group has kept its processes from running so far, in seconds; 0 without a
-// quota.
+// How long the processor quota of the group has kept its processes from running so far, in seconds, added up
+// over the processors; 0 without a quota.
 double throttled_seconds();
 
 // How many threads that compute can run at once: the processors that this process may use, but not more than
