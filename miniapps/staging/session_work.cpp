@@ -207,12 +207,12 @@ Result<SessionWork> work_of(const Session& session, const SessionFilter& filter,
   work.epochs = epochs_of(found);
   for (const auto& [name, file] : found) take_file(name, file, slow, work);
   if (work.files.empty())
-    return make_error(Errc::not_found,
-                      "none of the {} files that the session read below {} can be staged: {} are gone, {} are "
-                      "shorter, {} were written by the program itself, {} have names that a plan cannot hold "
-                      "(not UTF-8, or too long)",
-                      found.size(), slow.root, work.gone_files, work.shrunk_files, work.written_files,
-                      work.odd_names);
+    return make_error(
+        Errc::not_found,
+        "none of the {} files that the session read below {} can be staged: {} are gone, {} are "
+        "shorter, {} were written by the program itself, {} have names that a plan cannot hold "
+        "(not UTF-8, or too long)",
+        found.size(), slow.root, work.gone_files, work.shrunk_files, work.written_files, work.odd_names);
   uint64_t bytes_read = 0;
   for (const auto& [name, file] : found) bytes_read += file.bytes;
   work.epoch_bytes = uint64_t(double(bytes_read) / work.epochs);

@@ -75,12 +75,10 @@ inline constexpr OptionSpec kTrainOptions[] = {
     {.name = "accelerator",
      .role = OptionRole::work,
      .value = "none|emulated:step=TIME[,jitter=TIME][,burn=cpu:CORES]|cpu[:threads=N][,classes=N]",
-     .help =
-         "what consumes the batches: nothing at all; something that is busy that long with each (jitter: "
-         "more or less by up to that; stdev=TIME[,distribution=normal|gamma|poisson] in its place: as that "
-         "distribution has it; burn: with CORES processors busy meanwhile); or AlexNet, really trained on "
-         "the "
-         "processors (oneDNN)",
+     .help = "what consumes the batches: nothing at all; something that is busy that long with each (jitter: "
+             "more or less by up to that; stdev=TIME[,distribution=normal|gamma|poisson] in its place: times "
+             "of that standard deviation; burn: with CORES processors busy meanwhile); or AlexNet, really "
+             "trained on the processors (oneDNN)",
      .group = "Training"},
     {.name = "accelerators",
      .role = OptionRole::work,

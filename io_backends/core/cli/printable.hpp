@@ -15,10 +15,10 @@ size_t utf8_length(std::string_view text);
 // so that no name can control the terminal. A backslash in the text is not escaped.
 std::string printable(std::string_view text);
 
-// Returns a name of a file as UTF-8 text from which the name can be read back. Names may have any bytes; nearly
-// all are UTF-8, and stay as they are. If a name has bytes that are not UTF-8, or holds "\x", each such byte
-// becomes "\xe9" and each backslash becomes two. So a text with "\x" in it has to be read that way, and any
-// other text is the name itself. All exports of names use it.
+// Returns a name of a file as UTF-8 text from which the name can be read back. Names may have any bytes;
+// nearly all are UTF-8, and stay as they are. If a name has bytes that are not UTF-8, or holds "\x", each
+// such byte becomes "\xe9" and each backslash becomes two. So a text with "\x" in it has to be read that way,
+// and any other text is the name itself. All exports of names use it.
 std::string utf8_name(std::string_view name);
 
 }  // namespace penstock
