@@ -2,17 +2,22 @@
 """Programs that have another library between us and libc: they run as without us, and each call counts once."""
 
 import os
+import shutil
 import subprocess
 import unittest
 
-from penstock_cli import BUILD, main
+from penstock_cli import BUILD, SOURCE, main
 from profile_case import ProgramsTest
 
 PROGRAMS = BUILD / "profiling" / "interpose"
 CALLS = PROGRAMS / "penstock_profile_calls"
 LINKED = PROGRAMS / "penstock_profile_calls_linked"
 MADE_OF_SYSCALL = PROGRAMS / "libpenstock_profile_made_of_syscall.so"
-COUNTS = {"opens": 1, "closes": 1, "reads": 3, "writes": 6, "bytes_read": 300, "bytes_written": 600, "mmaps": 2, "mapped_bytes": 1200}
+COUNTS = {"opens": 1, "closes": 2, "syncs": 1, "seeks": 1, "reads": 3, "writes": 6, "bytes_read": 300, "bytes_written": 600, "mmaps": 2, "mapped_bytes": 1200}
+STREAMS = PROGRAMS / "penstock_profile_streams"
+MADE_OF_CALLS = PROGRAMS / "libpenstock_profile_made_of_calls.so"
+ALLOCATORS = ("libtcmalloc.so.4", "libtcmalloc_debug.so.4", "libtcmalloc_and_profiler.so.4", "libtcmalloc_minimal.so.4", "libjemalloc.so.2",
+              "libmimalloc.so.2", "libmimalloc.so.2.0")
 OF_CHILD = {"opens": 1, "reads": 0, "writes": 1, "bytes_written": 10, "mmaps": 0}
 
 
@@ -25,6 +30,7 @@ class MadeOfSyscall(ProgramsTest):
         alone = subprocess.run([program, data], env=os.environ | environment, check=False, timeout=60)
         self.assertEqual(alone.returncode, 0)
         session, files, _ = self.profiled([program, data], env=os.environ | environment, timeout=60)
+        shutil.rmtree(self.folder / "session")
         row, child = files[str(data)], files[f"{data}.child"]
         self.assertEqual({name: row[name] for name in COUNTS}, COUNTS)
         self.assertEqual({name: child[name] for name in OF_CHILD}, OF_CHILD)
@@ -39,6 +45,41 @@ class MadeOfSyscall(ProgramsTest):
 
     def test_linked(self):
         self.counts_once(LINKED)
+
+    def test_allocators_of_others(self):
+        """tcmalloc has an mmap() that is made of syscall(), and its own counts nothing that the program did not do."""
+        for name in ALLOCATORS:
+            with self.subTest(library=name):
+                tried = subprocess.run(["true"], env=os.environ | {"LD_PRELOAD": name}, capture_output=True, check=False)
+                if tried.stderr:  # the loader's warning
+                    self.skipTest(f"no {name} here")
+                self.counts_once(CALLS, LD_PRELOAD=name)
+                if not shutil.which("c++"):
+                    continue
+                linked = self.folder / f"linked-{name}"
+                subprocess.run(["c++", "-std=c++20", "-o", linked, SOURCE / "profiling" / "interpose" / "matrix" / "call_functions.cpp",
+                                "-Wl,--no-as-needed", f"-l:{name}"], check=True)
+                self.counts_once(linked)
+
+
+@unittest.skipIf(not STREAMS.exists(), "this build has no such programs")
+class MadeOfOtherCalls(ProgramsTest):
+    """What a function of another library calls to do its work is part of that call: only the outer call counts."""
+
+    def rows(self, **environment):
+        data = self.folder / "data"
+        session, files, _ = self.profiled([STREAMS, data], env=os.environ | environment, timeout=60)
+        self.assertEqual((session["dropped"], session["problems"]), (0, []))
+        self.assertEqual(session["coverage"]["rchar"]["seen"], session["coverage"]["rchar"]["kernel"])
+        self.assertEqual(session["coverage"]["wchar"]["seen"], session["coverage"]["wchar"]["kernel"])
+        shutil.rmtree(self.folder / "session")
+        return {name: value for name, value in files[str(data)].items() if isinstance(value, int) and not name.endswith("_ns")}
+
+    def test_the_same_counts_with_the_library(self):
+        alone = self.rows()
+        self.assertEqual({name: alone[name] for name in ("opens", "closes", "seeks", "writes", "bytes_written", "bytes_read")},
+                         {"opens": 4, "closes": 4, "seeks": 0, "writes": 100, "bytes_written": 1000, "bytes_read": 2500})
+        self.assertEqual(self.rows(LD_PRELOAD=str(MADE_OF_CALLS)), alone)
 
 
 if __name__ == "__main__":

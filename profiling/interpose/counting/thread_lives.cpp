@@ -30,6 +30,8 @@
 
 namespace penstock::interpose {
 
+constinit thread_local const char* volatile InOtherLibrary::begin_
+    __attribute__((tls_model("initial-exec"))) = nullptr;
 constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec"))) = nullptr;
 
 namespace {
@@ -345,6 +347,12 @@ void begin_in_session(ThreadLog& log) noexcept {
 // once. It is still set during pthread_setspecific(), which may call malloc (glibc, for keys from 32 on). An
 // inner call is possible even there: another thread may have cleared own_log again (retire_logs()).
 ThreadLog* begin_log() noexcept {
+  if (InOtherLibrary::is_active()) {
+    return nullptr;
+  }
+  if (own_log != nullptr) {
+    return own_log;  // a handler has left a call of another library by longjmp()
+  }
   if (suspend_depth != 0 || is_beginning_log ||
       session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;

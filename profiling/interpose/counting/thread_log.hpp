@@ -172,14 +172,43 @@ struct ThreadLog {
 
 extern constinit thread_local ThreadLog* own_log __attribute__((tls_model("initial-exec")));
 
+// Exists while a wrapper calls a function of libc's name in another library, such as an allocator's mmap() or
+// another profiler's fread(). The wrapper counts that call. What the other library calls meanwhile in this
+// thread is part of it and is not counted again: thread_log() returns null. Any thread may use this; nothing
+// is allocated. A limit: the I/O of a handler that interrupts such a call is not counted either.
+//
+// begin_ is the stack address where the call began, or null. If a handler leaves the call by longjmp(),
+// begin_ stays set. is_active() is false nevertheless: the frames of the call's callers have higher addresses
+// than begin_.
+class InOtherLibrary {
+ public:
+  InOtherLibrary() noexcept : outer_begin_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
+  ~InOtherLibrary() { begin_ = outer_begin_; }
+  InOtherLibrary(const InOtherLibrary&) = delete;
+  InOtherLibrary& operator=(const InOtherLibrary&) = delete;
+  static bool may_be_active() noexcept { return begin_ != nullptr; }
+  static bool is_active() noexcept {
+    const char here = 0;
+    const char* const begin = begin_;
+    return begin != nullptr && begin > &here;
+  }
+  // Called in a fork's child that runs the program's own function inside the call.
+  static void forget() noexcept { begin_ = nullptr; }
+
+ private:
+  static constinit thread_local const char* volatile begin_ __attribute__((tls_model("initial-exec")));
+  const char* outer_begin_;
+};
+
 // Makes the calling thread's log, or finds the log that the thread had in an earlier session. Null if nothing
-// is recorded. Takes logs_lock for a new log, and file_lock for a new block. errno does not change.
+// is recorded, or if the call is part of one that is counted (InOtherLibrary). Takes logs_lock for a new log,
+// and file_lock for a new block. errno does not change.
 [[gnu::cold]] ThreadLog* begin_log() noexcept;
 // Returns the calling thread's log; null if nothing is recorded. Any thread and any handler may call this. A
 // thread's first call may take locks (begin_log()).
 inline ThreadLog* thread_log() noexcept {
   ThreadLog* log = own_log;
-  if (log != nullptr) [[likely]] {
+  if (log != nullptr && !InOtherLibrary::may_be_active()) [[likely]] {
     return log;
   }
   return begin_log();

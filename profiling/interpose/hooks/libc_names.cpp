@@ -39,6 +39,10 @@ void note_libc() noexcept {
   }
 }
 
+bool knows_libc() noexcept {
+  return libc_map.load() != nullptr;
+}
+
 void* libc_function(const char* name) noexcept {
   const link_map* const map = libc_map.load();
   if (map == nullptr) {

@@ -8,6 +8,8 @@ namespace penstock::interpose {
 // Asks the loader where libc is, and stores that for libc_function(). Called once, when the library is
 // loaded.
 void note_libc() noexcept;
+// Whether note_libc() has been called. Constructors of other libraries may make calls before that.
+bool knows_libc() noexcept;
 // Returns the default version of libc's function `name`. Returns null if libc has no such function, or if
 // note_libc() has not been called yet.
 void* libc_function(const char* name) noexcept;

@@ -92,12 +92,12 @@ void* find_in_library(const char* library_name, const char* name) noexcept {
 
 }  // namespace
 
-constinit thread_local const char* volatile InOtherLibrary::begin_
-    __attribute__((tls_model("initial-exec"))) = nullptr;
-
-// True if libc also has a function `name`, but `function` is another one. It only reads libc's symbol table
-// (libc_names.hpp), so any thread, handler or fork's child may call it.
+// True if libc also has a function `name`, but `function` is another one, or if that is not known yet. It
+// only reads libc's symbol table (libc_names.hpp), so any thread, handler or fork's child may call it.
 bool is_of_another_library(const char* name, const void* function) noexcept {
+  if (!knows_libc()) {
+    return true;
+  }
   const void* const libc_version = libc_function(name);
   return libc_version != nullptr && libc_version != function;
 }

@@ -46,32 +46,9 @@ namespace penstock::interpose {
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // True if libc also has a function `name`, but `function` is one of another library, such as an allocator's
-// mmap(). This matters because such a function may call syscall(), which is wrapped as well. Takes no lock.
+// mmap(). Also true as long as that is not known: before this library's constructor has run. This matters
+// because such a function may call other wrapped functions (InOtherLibrary). Takes no lock.
 [[gnu::cold]] bool is_of_another_library(const char* name, const void* function) noexcept;
-
-// Exists while a wrapper calls another library's function (is_of_another_library()). The wrapper counts that
-// call. If the other library's function calls syscall(), the wrapper of syscall() must not count again; it
-// learns that from is_active(). Any thread may use this; nothing is allocated.
-//
-// begin_ is the stack address where the call began, or null. If a handler leaves the call by longjmp(),
-// begin_ stays set. is_active() is false nevertheless: the frames of the call's callers have higher addresses
-// than begin_. In a fork's child begin_ is still set if the thread forked inside the call.
-class InOtherLibrary {
- public:
-  InOtherLibrary() noexcept : outer_begin_(begin_) { begin_ = reinterpret_cast<const char*>(this); }
-  ~InOtherLibrary() { begin_ = outer_begin_; }
-  InOtherLibrary(const InOtherLibrary&) = delete;
-  InOtherLibrary& operator=(const InOtherLibrary&) = delete;
-  static bool is_active() noexcept {
-    const char here = 0;
-    const char* const begin = begin_;
-    return begin != nullptr && begin > &here;
-  }
-
- private:
-  static constinit thread_local const char* volatile begin_ __attribute__((tls_model("initial-exec")));
-  const char* outer_begin_;
-};
 
 template <typename Result>
 Result no_such_function() noexcept {  // the result of a call whose function no library has

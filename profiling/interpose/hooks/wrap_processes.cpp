@@ -51,6 +51,7 @@ void count_unseen_transfers() noexcept {
 // Does the work of after_fork_in_child() in a child of _Fork(), clone() or syscall(): these calls run no
 // handlers of pthread_atfork().
 void after_raw_fork_in_child() noexcept {
+  InOtherLibrary::forget();
   after_fork_in_child();
   note_raw_fork();
 }

@@ -34,11 +34,12 @@ int write_and_read(int fd) {
     return 3;
   }
   for (int i = 0; i < 3; ++i) {
-    if (read(fd, bytes, sizeof(bytes)) != 100) {
+    if ((i == 0 ? pread(fd, bytes, sizeof(bytes), 500) : read(fd, bytes, sizeof(bytes))) != 100) {
       return 4;
     }
   }
-  return 0;
+  const int duplicate = dup(fd);
+  return fsync(fd) == 0 && duplicate >= 0 && close(duplicate) == 0 ? 0 : 15;
 }
 
 int map_and_unmap(int fd) {

@@ -24,6 +24,18 @@ PENSTOCK_REPLACE(ssize_t, read, (int fd, void* to, size_t bytes)) {
 PENSTOCK_REPLACE(ssize_t, write, (int fd, const void* from, size_t bytes)) {
   return syscall(SYS_write, fd, from, bytes);
 }
+PENSTOCK_REPLACE(ssize_t, pread, (int fd, void* to, size_t bytes, off_t offset)) {
+  return syscall(SYS_pread64, fd, to, bytes, offset);
+}
+PENSTOCK_REPLACE(off_t, lseek, (int fd, off_t offset, int whence)) {
+  return syscall(SYS_lseek, fd, offset, whence);
+}
+PENSTOCK_REPLACE(int, fsync, (int fd)) {
+  return int(syscall(SYS_fsync, fd));
+}
+PENSTOCK_REPLACE(int, dup, (int fd)) {
+  return int(syscall(SYS_dup, fd));
+}
 PENSTOCK_REPLACE(int, close, (int fd)) {
   return int(syscall(SYS_close, fd));
 }
