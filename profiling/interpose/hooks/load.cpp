@@ -15,6 +15,7 @@
 #include "profiling/interpose/hooks/libc_names.hpp"
 #include "profiling/interpose/hooks/loader_walk.hpp"
 #include "profiling/interpose/hooks/processes.hpp"
+#include "profiling/interpose/hooks/recording.hpp"
 #include "profiling/interpose/hooks/slots.hpp"
 #include "profiling/interpose/writer/environment.hpp"
 #include "profiling/interpose/writer/session_lifetime.hpp"
@@ -35,6 +36,8 @@ __attribute__((constructor)) void on_load() noexcept {
   pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (is_preloaded()) {
     open_session();
+    const Control control;
+    rewrite_slots(false);
   }
   read_steps_per_window();
 }

@@ -198,7 +198,7 @@ void rewrite_new_objects() noexcept {
   }
   const Control control;
   // Checked again under Control, because the thread that held it before has probably rewritten these slots.
-  if (recording.began_at_run_time && is_running() && has_unseen_objects()) {
+  if ((is_preloaded() || (recording.began_at_run_time && is_running())) && has_unseen_objects()) {
     rewrite_slots();
   }
 }

@@ -4,11 +4,11 @@
 //
 // Threads: rewrite_slots(), restore_slots() and what they call run in the thread that holds Control
 // (recording.hpp), with all its signals blocked. All other functions run in any thread, in wrapped calls.
-// Locks: Control guards the plain variables `names`, `slots`, `objects`, `own_base` and `search_is_complete`.
+// Locks: Control guards the plain variables from `slots` to `search_is_complete`, and the wrapped names.
 // The atomics after them are used without a lock. The functions that a walk calls run under the loader's
 // lock.
 // Memory: GrowingArray takes it from the kernel. malloc could hang there: the arrays grow under the loader's
-// lock, and malloc may wait for a thread that waits for that lock. find_wrapped_names() and find_real() may
+// lock, and malloc may wait for a thread that waits for that lock. find_libc_names() and find_real() may
 // call malloc, outside of any walk.
 // Signals: a handler may call is_preloaded(), will_load(), search_may_find_objects() and
 // has_unseen_objects(), because they take no lock of this library.
@@ -27,36 +27,19 @@
 #include "profiling/interpose/hooks/loader_walk.hpp"
 #include "profiling/interpose/hooks/slot_objects.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
+#include "profiling/interpose/hooks/wrapped_names.hpp"
 #include "profiling/interpose/writer/private_memory.hpp"
 #include "profiling/interpose/writer/session.hpp"
-
-extern "C" {
-// The start and the end of the section to which PENSTOCK_WRAPPED adds an entry for each wrapped function.
-extern penstock::interpose::WrappedFunction __start_penstock_wrapped[] __attribute__((visibility("hidden")));
-extern penstock::interpose::WrappedFunction __stop_penstock_wrapped[] __attribute__((visibility("hidden")));
-}
 
 namespace penstock::interpose {
 
 namespace {
 
-// All wrapped functions, and a table that finds one by the hash of its name. Filled once, by the holder of
-// Control.
-constexpr size_t kMostNames = 1024;
-constexpr size_t kNameTableSize = 4096;
-struct WrappedName {
-  WrappedFunction* wrapped = nullptr;
-  uintptr_t wrapper = 0;
-  bool is_imported = false;  // some loaded object imports this function
-};
-WrappedName names[kMostNames];
-size_t name_count = 0;
-uint16_t name_table[kNameTableSize];  // index in `names` + 1; 0: this entry is free
-
 struct Slot {
   uintptr_t* address;
   uintptr_t first_value;  // value of the slot before it was rewritten
-  uint32_t name_index;
+  uint16_t name_index;
+  uint16_t copy;
   uint32_t object_index;
 };
 struct Object {
@@ -66,32 +49,24 @@ struct Object {
   bool still_loaded;  // restore_slots() has found it among the loaded objects
   bool was_visited;   // an earlier search has rewritten slots of this object
 };
-template <typename T>
-struct GrowingArray {
-  T* items = nullptr;
-  size_t count = 0;
-  size_t capacity = 0;
-  bool add(const T& item) noexcept {
-    if (count == capacity) {
-      const size_t new_capacity = capacity == 0 ? 4096 : capacity * 2;
-      auto* new_items = static_cast<T*>(private_memory(new_capacity * sizeof(T)));
-      if (new_items == nullptr) {
-        return false;
-      }
-      if (items != nullptr) {
-        memcpy(new_items, items, count * sizeof(T));
-        free_private_memory(items, capacity * sizeof(T));
-      }
-      items = new_items;
-      capacity = new_capacity;
-    }
-    items[count++] = item;
-    return true;
-  }
-};
 GrowingArray<Slot> slots;
-GrowingArray<Object> objects;
-uintptr_t own_base = 0;
+GrowingArray<Object> objects;  // objects that have slots
+// Objects whose slots a search has rewritten completely. Later searches skip them.
+struct VisitedObject {
+  uintptr_t base;
+  const void* headers;
+};
+GrowingArray<VisitedObject> visited_objects;
+size_t next_visited = 0;  // where find_visited() looks first: each walk visits the objects in the same order
+unsigned long long last_unload_count = 0;
+// A slot of a function that is not libc's, and the function to which the loader has bound it or will bind it.
+struct LibrarySlot {
+  const uintptr_t* address;
+  const char* path;  // name of the object that has the slot
+  uint16_t name_index;
+  uintptr_t function;
+};
+GrowingArray<LibrarySlot> library_slots;  // those that are not bound yet, or to their own object
 // Whether the running search has rewritten every slot that it should. False if it has met an object that was
 // still being loaded, or if memory was short.
 bool search_is_complete = true;
@@ -108,69 +83,8 @@ std::atomic<unsigned> searches_left{0};
 std::atomic<int64_t> last_load_begin_ns{0};   // when the last load began
 std::atomic<int64_t> last_late_search_ns{0};  // when the last of these late searches began
 
-// The hash of a name: the index in name_table where looking up the name begins. Written without calls of
-// other functions, because it is called under the loader's lock, where strcmp() is the only function of libc
-// that may be called.
-size_t first_index_of(const char* name) noexcept {
-  uint32_t hash = 2166136261U;
-  for (; *name != 0; ++name) {
-    hash = (hash ^ static_cast<unsigned char>(*name)) * 16777619U;
-  }
-  return hash % kNameTableSize;
-}
-
-// The index of a wrapped name; kMostNames if the name is not wrapped.
-size_t find_name(const char* text) noexcept {
-  if (text[0] == '_' && text[1] == 'Z') {
-    return kMostNames;  // a C++ name, never wrapped; an object may have 100,000 of them
-  }
-  for (size_t i = first_index_of(text); name_table[i] != 0; i = (i + 1) % kNameTableSize) {
-    if (strcmp(names[name_table[i] - 1U].wrapped->name, text) == 0) {
-      return name_table[i] - 1U;
-    }
-  }
-  return kMostNames;
-}
-
-void add_wrapped_name(WrappedFunction& wrapped, uintptr_t wrapper) noexcept {
-  if (wrapper == 0 || name_count == kMostNames || find_name(wrapped.name) != kMostNames) {
-    return;
-  }
-  size_t i = first_index_of(wrapped.name);
-  while (name_table[i] != 0) {
-    i = (i + 1) % kNameTableSize;
-  }
-  names[name_count] = {.wrapped = &wrapped, .wrapper = wrapper};
-  name_table[i] = uint16_t(++name_count);
-}
-
-// Fills `names` and name_table. Called by the holder of Control, outside of any walk, because dladdr(),
-// dlopen() and dlsym() take the loader's lock and may call malloc. malloc may make wrapped calls in this
-// thread. These do not hang, because they need no lock that this thread holds.
-void find_wrapped_names() noexcept {
-  if (name_count != 0) {
-    return;
-  }
-  Dl_info own_info{};
-  if (dladdr(reinterpret_cast<void*>(&find_wrapped_names), &own_info) == 0) {
-    return;
-  }
-  own_base = reinterpret_cast<uintptr_t>(own_info.dli_fbase);
-  if (void* own_library = dlopen(own_info.dli_fname, RTLD_LAZY | RTLD_NOLOAD); own_library != nullptr) {
-    for (WrappedFunction* wrapped = __start_penstock_wrapped; wrapped != __stop_penstock_wrapped; ++wrapped) {
-      add_wrapped_name(*wrapped, reinterpret_cast<uintptr_t>(dlsym(own_library, wrapped->name)));
-    }
-    dlclose(own_library);
-  }
-  add_loader_wrappers(&add_wrapped_name);
-}
-
-uintptr_t replaced_function(const WrappedName& name) noexcept {
-  return reinterpret_cast<uintptr_t>(name.wrapped->real->load(std::memory_order_relaxed));
-}
-
 bool is_own(const dl_phdr_info& info) noexcept {
-  return info.dlpi_addr == own_base;
+  return info.dlpi_addr == own_library_base();
 }
 
 // --- The functions from here to find_first_of_two() run in a walk, for each loaded object (loader_walk.hpp).
@@ -178,21 +92,68 @@ bool is_own(const dl_phdr_info& info) noexcept {
 // and they get memory only from the kernel. Control is held too, except in read_load_count() and
 // find_first_of_two().
 
-// Marks the wrapped names that this object imports, and stores in `load_count` how many objects have been
-// loaded. Called in the first walk of a search. After that walk, find_real() looks up only the marked
-// functions.
-int mark_imported(dl_phdr_info* info, size_t, void* load_count) noexcept {
-  if (!is_own(*info)) {
-    SlotObject(*info).each_slot(
-        [](const FoundSlot& found, void*) {
-          if (const size_t name = find_name(found.name); name != kMostNames) {
-            names[name].is_imported = true;
-          }
-        },
-        nullptr);
+bool is_visited(const dl_phdr_info& info) noexcept {
+  const auto is_it = [&](const VisitedObject& object) {
+    return object.base == info.dlpi_addr && object.headers == info.dlpi_phdr;
+  };
+  for (size_t i = 0; i < visited_objects.count; ++i) {
+    next_visited = next_visited < visited_objects.count ? next_visited : 0;
+    if (is_it(visited_objects.items[next_visited++])) {
+      return true;
+    }
   }
-  *static_cast<unsigned long long*>(load_count) = info->dlpi_adds;
+  return false;
+}
+
+struct LoaderCounts {
+  unsigned long long loads;
+  unsigned long long unloads;
+};
+int read_loader_counts(dl_phdr_info* info, size_t, void* context) noexcept {
+  *static_cast<LoaderCounts*>(context) = {.loads = info->dlpi_adds, .unloads = info->dlpi_subs};
+  return 1;
+}
+
+// Marks the wrapped names that this object imports, and lists its slots for functions that are not libc's, if
+// the functions must still be found. Called in the first walk of a search. After that walk, find_real() looks
+// up only the marked functions.
+int mark_imported(dl_phdr_info* info, size_t, void*) noexcept {
+  if (is_own(*info) || is_visited(*info)) {
+    return 0;
+  }
+  const SlotObject object(*info);
+  struct Context {
+    const SlotObject& object;
+    const char* path;
+  } context{object, info->dlpi_name};
+  object.each_slot(
+      [](const FoundSlot& found, void* at) {
+        const auto& searched = *static_cast<Context*>(at);
+        const size_t name = find_name(found.name);
+        if (name == kMostNames) {
+          return;
+        }
+        wrapped_names[name].is_imported = true;
+        const uintptr_t value = __atomic_load_n(found.address, __ATOMIC_RELAXED);
+        if (wrapped_names[name].is_of_library && found.is_call_slot && searched.object.has_code_at(value)) {
+          library_slots.add(
+              {.address = found.address, .path = searched.path, .name_index = uint16_t(name), .function = 0});
+        }
+      },
+      &context);
   return 0;
+}
+
+// Frees the copies of unloaded libraries. Called in a walk, at its first object.
+int forget_unloaded(dl_phdr_info*, size_t, void*) noexcept {
+  forget_unloaded_libraries([](unsigned copy) {
+    for (size_t i = 0; i < wrapped_name_count; ++i) {
+      if (wrapped_names[i].is_of_library) {
+        wrapped_names[i].copies[copy]->real->store(nullptr, std::memory_order_relaxed);
+      }
+    }
+  });
+  return 1;
 }
 
 // The index of an object in `objects`; objects.count if it is not there.
@@ -234,28 +195,68 @@ struct ObjectRewrite {
   bool is_known;  // an earlier search has rewritten slots of this object
 };
 
+// The function to which a slot of a function that is not libc's leads, or will lead; 0 if that is not known.
+uintptr_t library_function_of(const uintptr_t* address, uintptr_t value) noexcept {
+  for (size_t i = 0; i < library_slots.count; ++i) {
+    if (library_slots.items[i].address == address) {
+      return library_slots.items[i].function;
+    }
+  }
+  return value;
+}
+
+// Chooses the copy of the wrapper for a function that is not libc's; kLibraryCopies if there is none. `name`
+// gets the function as the replaced function of that copy.
+unsigned copy_for(const WrappedName& name, uintptr_t function) noexcept {
+  const unsigned copy = library_copy_of(function);
+  if (copy == kLibraryCopies) {
+    return copy;
+  }
+  if (name.replaced(copy) == 0) {
+    name.copies[copy]->real->store(reinterpret_cast<void*>(function), std::memory_order_relaxed);
+  }
+  return name.replaced(copy) == function ? copy
+                                         : kLibraryCopies;  // a library may have two versions of a function
+}
+
 // Rewrites one slot if it should lead to a wrapper. Threads of the program may be calling a function through
 // the slot, so the word is read once and stored once. The slot is remembered before it is changed. If there
 // is no memory to remember it, it is not changed, because it could not be restored.
 void rewrite_slot(const FoundSlot& found, void* context) noexcept {
   auto& rewriting = *static_cast<ObjectRewrite*>(context);
   const size_t index = find_name(found.name);
-  const uintptr_t replaced = index == kMostNames ? 0 : replaced_function(names[index]);
-  if (replaced == 0) {
+  if (index == kMostNames) {
     return;
   }
+  const WrappedName& name = wrapped_names[index];
   const uintptr_t value = __atomic_load_n(found.address, __ATOMIC_RELAXED);
+  const uintptr_t base = rewriting.object->info().dlpi_addr;
   // A slot is unbound if the loader has not stored the function's address in it yet. Then it leads back into
   // the code of its own object, which asks the loader to bind the slot.
-  const bool may_bind_later = found.is_call_slot && found.is_undefined;
+  const bool may_bind_later = found.is_call_slot && (found.is_undefined || name.is_of_library);
   const bool is_unbound = may_bind_later && rewriting.object->has_code_at(value);
-  if (value != replaced && !is_unbound) {
-    // If the slot still has its value from the file (an offset), another thread is loading the object. Then
-    // the next search must look at the slot again.
-    const uintptr_t base = rewriting.object->info().dlpi_addr;
-    if (may_bind_later && value < base && rewriting.object->has_code_at(base + value)) {
-      search_is_complete = false;
+  // If the slot still has its value from the file (an offset), another thread is loading the object. Then
+  // the next search must look at the slot again.
+  const bool is_being_loaded = may_bind_later && value < base && rewriting.object->has_code_at(base + value);
+  unsigned copy = 0;
+  bool leads_to_function = is_unbound;
+  if (name.is_of_library) {
+    if (value == name.wrappers[0] || value == name.wrappers[1] || value == name.wrappers[2] ||
+        value == name.wrappers[3]) {
+      return;
     }
+    const uintptr_t function = is_being_loaded || value == 0 ? 0 : library_function_of(found.address, value);
+    copy = function == 0 ? kLibraryCopies : copy_for(name, function);
+    leads_to_function = copy != kLibraryCopies;
+  } else {
+    const uintptr_t replaced = name.replaced(0);
+    if (replaced == 0) {
+      return;
+    }
+    leads_to_function = leads_to_function || value == replaced;
+  }
+  if (!leads_to_function) {
+    search_is_complete = search_is_complete && !is_being_loaded;
     return;
   }
   // A part of the object becomes read-only as the last step of its loading (RELRO). While that part is
@@ -270,19 +271,21 @@ void rewrite_slot(const FoundSlot& found, void* context) noexcept {
   }
   const Slot slot{.address = found.address,
                   .first_value = value,
-                  .name_index = uint32_t(index),
+                  .name_index = uint16_t(index),
+                  .copy = uint16_t(copy),
                   .object_index = rewriting.index};
   if (rewriting.index == ~0U ||
       ((!rewriting.is_known || known_slot(found.address, rewriting.index) == nullptr) && !slots.add(slot))) {
     search_is_complete = false;
     return;
   }
-  rewriting.object->store(found.address, names[index].wrapper);
+  rewriting.object->store(found.address, name.wrappers[copy]);
 }
 
 // Rewrites the slots of one object. An object that is being loaded is skipped; the next search rewrites it.
-int rewrite_object(dl_phdr_info* info, size_t, void*) noexcept {
-  if (is_own(*info)) {
+// `is_last_walk` is a bool: whether this is the last walk of the search.
+int rewrite_object(dl_phdr_info* info, size_t, void* is_last_walk) noexcept {
+  if (is_own(*info) || is_visited(*info)) {
     return 0;
   }
   const SlotObject object(*info);
@@ -290,11 +293,17 @@ int rewrite_object(dl_phdr_info* info, size_t, void*) noexcept {
     search_is_complete = false;
     return 0;
   }
+  const bool was_complete = search_is_complete;
+  search_is_complete = true;
   ObjectRewrite rewriting{.object = &object, .index = ~0U, .is_known = false};
   object.each_slot(&rewrite_slot, &rewriting);
   if (rewriting.index != ~0U) {
     objects.items[rewriting.index].was_visited = true;
   }
+  if (search_is_complete && *static_cast<const bool*>(is_last_walk)) {
+    visited_objects.add({.base = info->dlpi_addr, .headers = info->dlpi_phdr});
+  }
+  search_is_complete = search_is_complete && was_complete;
   return 0;
 }
 
@@ -316,7 +325,8 @@ int restore_object(dl_phdr_info* info, size_t, void* context) noexcept {
     if (slot.object_index != index) {
       continue;
     }
-    if (__atomic_load_n(slot.address, __ATOMIC_RELAXED) == names[slot.name_index].wrapper) {
+    const WrappedName& name = wrapped_names[slot.name_index];
+    if (__atomic_load_n(slot.address, __ATOMIC_RELAXED) == name.wrappers[slot.copy]) {
       object.store(slot.address, slot.first_value);
     }
     // A slot counts as restored if it has its first value or the replaced function (the loader may have bound
@@ -325,8 +335,7 @@ int restore_object(dl_phdr_info* info, size_t, void* context) noexcept {
     const uintptr_t value = __atomic_load_n(slot.address, __ATOMIC_RELAXED);
     const bool has_file_value =
         value == 0 || (value < info->dlpi_addr && object.has_code_at(info->dlpi_addr + value));
-    const bool is_restored =
-        value == slot.first_value || value == replaced_function(names[slot.name_index]) || has_file_value;
+    const bool is_restored = value == slot.first_value || value == name.replaced(slot.copy) || has_file_value;
     (is_restored ? restored.slots : restored.unrestored) += 1;
   }
   return 0;
@@ -369,26 +378,44 @@ bool is_preloaded() noexcept {
 // Order: will_load() comes before the walks, so that a load that is running now leads to another search. The
 // replaced functions are found before slots are rewritten, because a thread may call a wrapper at once.
 // Otherwise that wrapper would have to find its function itself.
-SlotCounts rewrite_slots() noexcept {
-  find_wrapped_names();
-  if (objects.count == 0) {
+SlotCounts rewrite_slots(bool also_of_libc) noexcept {
+  find_library_names();
+  if (also_of_libc) {
+    find_libc_names();
+  }
+  if (objects.count == 0 && also_of_libc && !is_preloaded()) {
     will_load();  // a dlopen() that began before its slot was rewritten may be running
   }
   search_is_complete = true;
-  unsigned long long load_count = 0;
-  walk_objects(&mark_imported, &load_count);
-  for (size_t i = 0; i < name_count; ++i) {
-    WrappedFunction& wrapped = *names[i].wrapped;
-    if (names[i].is_imported && wrapped.real->load(std::memory_order_relaxed) == nullptr) {
+  library_slots.count = 0;
+  LoaderCounts counts{};
+  walk_objects(&read_loader_counts, &counts);
+  if (counts.unloads != last_unload_count) {
+    last_unload_count = counts.unloads;
+    visited_objects.count = 0;  // another object may be where an unloaded one was
+    walk_objects(&forget_unloaded, nullptr);
+  }
+  walk_objects(&mark_imported, nullptr);
+  for (size_t i = 0; i < wrapped_name_count; ++i) {
+    WrappedFunction& wrapped = *wrapped_names[i].copies[0];
+    if (wrapped_names[i].is_imported && !wrapped_names[i].is_of_library &&
+        wrapped.real->load(std::memory_order_relaxed) == nullptr) {
       find_real(wrapped.name, *wrapped.real);
     }
+  }
+  for (size_t i = 0; i < library_slots.count; ++i) {
+    LibrarySlot& slot = library_slots.items[i];
+    slot.function = reinterpret_cast<uintptr_t>(
+        function_to_be_bound(slot.path, wrapped_names[slot.name_index].copies[0]->name));
   }
   // The slots are rewritten twice. During the first walk the loader may be binding a slot for a call of
   // another thread, and may overwrite our wrapper with the function. The second walk stores the wrapper
   // again. That is enough, because the loader binds a slot only once.
-  walk_objects(&rewrite_object, nullptr);
-  walk_objects(&rewrite_object, nullptr);
-  last_load_count.store(search_is_complete ? load_count : kIncomplete, std::memory_order_release);
+  bool is_last_walk = false;
+  walk_objects(&rewrite_object, &is_last_walk);
+  is_last_walk = true;
+  walk_objects(&rewrite_object, &is_last_walk);
+  last_load_count.store(search_is_complete ? counts.loads : kIncomplete, std::memory_order_release);
   return {.slots = slots.count, .objects = objects.count};
 }
 
@@ -406,6 +433,7 @@ SlotCounts restore_slots() noexcept {
   }
   slots.count = 0;
   objects.count = 0;
+  visited_objects.count = 0;
   session.may_have_new_objects = false;
   return restored;
 }

@@ -3,10 +3,13 @@
 // which has that function's address. The slot's relocation is JUMP_SLOT, GLOB_DAT or an address in data. A
 // search is one run of rewrite_slots(), which looks for slots in all loaded objects.
 //
-// If this library was preloaded, the loader has bound all slots to the wrappers already. If it was attached,
-// or opened by the program, slots are rewritten while threads run, and restored when recording ends. A slot
-// is rewritten only if it has the function that the wrapper replaces, or if the loader has not bound it yet.
-// If another library has a function of the same name, slots that have that function are not changed.
+// If this library was preloaded, the loader has bound the slots of libc's functions to the wrappers already,
+// except in objects that were opened with RTLD_DEEPBIND. All other slots are rewritten: those of functions
+// that are not libc's (library_copies.hpp), when the program begins and after each dlopen(). If this library
+// was attached, or opened by the program, all slots are rewritten while threads run, and restored when
+// recording ends. A slot is rewritten only if it has the function that the wrapper replaces, or if the loader
+// has not bound it yet. If another library has a function of the same name, slots that have that function are
+// not changed.
 //
 // Threads: rewrite_slots() and restore_slots() are for the thread that holds Control, the lock for changing
 // what is recorded (recording.hpp). Control blocks all signals of that thread. The other functions are for
@@ -35,10 +38,11 @@ struct SlotCounts {
   uint64_t unrestored = 0;
   uint64_t unloaded = 0;  // restore_slots(): slots of objects that were unloaded
 };
-// rewrite_slots() makes the slots of all loaded objects lead to the wrappers. Later calls do the same for
+// rewrite_slots() makes the slots of all loaded objects lead to the wrappers. If `also_of_libc` is false,
+// only slots of functions that are not libc's, and of dlopen() and its like. Later calls do the same for
 // objects that were loaded since the call before. If there is too little memory, some slots are not
 // rewritten. restore_slots() makes all slots lead to the program's own functions again.
-SlotCounts rewrite_slots() noexcept;
+SlotCounts rewrite_slots(bool also_of_libc = true) noexcept;
 SlotCounts restore_slots() noexcept;
 
 // Whether objects exist that no search has seen. It looks only a limited number of times after each load;

@@ -26,6 +26,7 @@
 #include <type_traits>
 
 #include "profiling/interpose/counting/counting.hpp"
+#include "profiling/interpose/hooks/library_copies.hpp"
 #include "profiling/interpose/hooks/wrapped.hpp"
 #include "profiling/interpose/writer/session.hpp"
 
@@ -193,6 +194,32 @@ auto call_on_path_and_count(int at, const char* path, penstock_file_kind file_ki
   PENSTOCK_WRAPPED(name, real_##name.found())                                                           \
   extern "C" result wrap_##name parameters
 
+// Wraps a function that is not libc's. The wrapper is a template: its parameter kCopy is the number of the
+// library whose function the program has called, which is real_NAME<kCopy> (library_copies.hpp).
+#define PENSTOCK_WRAP_OF_LIBRARY(result, name, parameters)                             \
+  namespace {                                                                          \
+  template <unsigned kCopy>                                                            \
+  constinit ::penstock::interpose::RealFunction<result parameters> real_##name(#name); \
+  }                                                                                    \
+  template <unsigned kCopy>                                                            \
+  static result wrap_##name parameters;                                                \
+  PENSTOCK_WRAPPED_COPY(name, 0)                                                       \
+  PENSTOCK_WRAPPED_COPY(name, 1)                                                       \
+  PENSTOCK_WRAPPED_COPY(name, 2)                                                       \
+  PENSTOCK_WRAPPED_COPY(name, 3)                                                       \
+  template <unsigned kCopy>                                                            \
+  static result wrap_##name parameters
+#define PENSTOCK_WRAPPED_COPY(symbol, number)                                                         \
+  namespace {                                                                                         \
+  static_assert((number) < ::penstock::interpose::kLibraryCopies);                                    \
+  __attribute__((used, section("penstock_wrapped"))) constinit ::penstock::interpose::WrappedFunction \
+      wrapped_##symbol##_##number{                                                                    \
+          .name = #symbol,                                                                            \
+          .real = real_##symbol<number>.found(),                                                      \
+          .wrapper = []() noexcept { return reinterpret_cast<uintptr_t>(&wrap_##symbol<number>); },   \
+          .copy = number};                                                                            \
+  }
+
 // Wraps two functions of the same signature in the same way, such as lseek() and lseek64(). The last argument
 // is an expression. Both wrappers return its value. In it, `real` is the function that the program has
 // called. `real` is a constant reference, so the call costs no more than in PENSTOCK_WRAP.
@@ -204,4 +231,13 @@ auto call_on_path_and_count(int at, const char* path, penstock_file_kind file_ki
   PENSTOCK_WRAP(result, twin, parameters) {                      \
     constexpr auto& real = real_##twin;                          \
     return __VA_ARGS__;                                          \
+  }
+#define PENSTOCK_WRAP_TWINS_OF_LIBRARY(result, name, twin, parameters, ...) \
+  PENSTOCK_WRAP_OF_LIBRARY(result, name, parameters) {                      \
+    constexpr auto& real = real_##name<kCopy>;                              \
+    return __VA_ARGS__;                                                     \
+  }                                                                         \
+  PENSTOCK_WRAP_OF_LIBRARY(result, twin, parameters) {                      \
+    constexpr auto& real = real_##twin<kCopy>;                              \
+    return __VA_ARGS__;                                                     \
   }

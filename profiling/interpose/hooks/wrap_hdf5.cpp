@@ -15,97 +15,108 @@ namespace {
 
 using H5Id = int64_t;           // HDF5's type hid_t
 constexpr H5Id kAllPoints = 0;  // H5S_ALL: the whole data set
-constexpr unsigned kHdf5Handles = 2;
+// Each HDF5 library of the process has handles of its own, which may be equal numbers.
+template <unsigned kCopy>
+constexpr unsigned kHdf5Handles = 2 + kCopy;
 
-constinit RealFunction<H5Id(H5Id)> dataset_space{"H5Dget_space"};
-constinit RealFunction<int(H5Id)> close_space{"H5Sclose"};
-constinit RealFunction<int64_t(H5Id)> selected_points{"H5Sget_select_npoints"};
-constinit RealFunction<size_t(H5Id)> type_size{"H5Tget_size"};
-constinit RealFunction<ssize_t(H5Id, char*, size_t)> file_name{"H5Fget_name"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<H5Id(H5Id), kCopy> dataset_space{"H5Dget_space"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<int(H5Id), kCopy> close_space{"H5Sclose"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<int64_t(H5Id), kCopy> selected_points{"H5Sget_select_npoints"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<size_t(H5Id), kCopy> type_size{"H5Tget_size"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<ssize_t(H5Id, char*, size_t), kCopy> file_name{"H5Fget_name"};
 
 // Returns how many bytes a transfer moves: the number of selected points times the size of one point in
 // memory.
+template <unsigned kCopy>
 int64_t selected_bytes(H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space) noexcept {
-  if (selected_points.pointer() == nullptr || type_size.pointer() == nullptr ||
-      dataset_space.pointer() == nullptr || close_space.pointer() == nullptr) {
+  if (selected_points<kCopy>.pointer() == nullptr || type_size<kCopy>.pointer() == nullptr ||
+      dataset_space<kCopy>.pointer() == nullptr || close_space<kCopy>.pointer() == nullptr) {
     return 0;
   }
   int64_t points = 0;
   if (file_space != kAllPoints || memory_space != kAllPoints) {
-    points = selected_points(file_space != kAllPoints ? file_space : memory_space);
+    points = selected_points<kCopy>(file_space != kAllPoints ? file_space : memory_space);
   } else {
-    const H5Id data_space = dataset_space(dataset);
+    const H5Id data_space = dataset_space<kCopy>(dataset);
     if (data_space < 0) {
       return 0;
     }
-    points = selected_points(data_space);
-    close_space(data_space);
+    points = selected_points<kCopy>(data_space);
+    close_space<kCopy>(data_space);
   }
-  return points < 0 ? 0 : points * int64_t(type_size(type));
+  return points < 0 ? 0 : points * int64_t(type_size<kCopy>(type));
 }
 
+template <unsigned kCopy>
 int transfer_and_count(penstock_call kind, H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space,
                        auto call) noexcept {
   return call_and_time(kind, call, [=](ThreadLog& log, int result, Operation& operation) {
     operation.layer = PENSTOCK_HDF5;
     operation.failed = result < 0 ? EIO : 0;
     operation.offset = 0;
-    operation.length = result < 0 ? 0 : selected_bytes(dataset, type, memory_space, file_space);
-    const HandleFile file = find_handle(kHdf5Handles, uint64_t(dataset));
+    operation.length = result < 0 ? 0 : selected_bytes<kCopy>(dataset, type, memory_space, file_space);
+    const HandleFile file = find_handle(kHdf5Handles<kCopy>, uint64_t(dataset));
     if (file.file != 0) {
       count_handle(log, file, operation);
       return;
     }
     char path[4096];
-    if (file_name.pointer() != nullptr && file_name(dataset, path, sizeof(path)) > 0) {
-      remember_handle(kHdf5Handles, uint64_t(dataset), count_named_file(log, path, operation));
+    if (file_name<kCopy>.pointer() != nullptr && file_name<kCopy>(dataset, path, sizeof(path)) > 0) {
+      remember_handle(kHdf5Handles<kCopy>, uint64_t(dataset), count_named_file(log, path, operation));
     }
   });
 }
 
+template <unsigned kCopy>
 H5Id open_and_count(const char* path, auto call) noexcept {
   return call_and_time(PENSTOCK_CALL_OPEN, call, [=](ThreadLog& log, H5Id id, Operation& operation) {
     operation.layer = PENSTOCK_HDF5;
     operation.failed = id < 0 ? EIO : 0;
     const HandleFile file = count_named_file(log, path, operation);
     if (id >= 0) {
-      remember_handle(kHdf5Handles, uint64_t(id), file);
+      remember_handle(kHdf5Handles<kCopy>, uint64_t(id), file);
     }
   });
 }
 
 }  // namespace
 
-PENSTOCK_WRAP(H5Id, H5Fopen, (const char* path, unsigned flags, H5Id access)) {
-  return open_and_count(path, [&] { return real_H5Fopen(path, flags, access); });
+PENSTOCK_WRAP_OF_LIBRARY(H5Id, H5Fopen, (const char* path, unsigned flags, H5Id access)) {
+  return open_and_count<kCopy>(path, [&] { return real_H5Fopen<kCopy>(path, flags, access); });
 }
-PENSTOCK_WRAP(H5Id, H5Fcreate, (const char* path, unsigned flags, H5Id creation, H5Id access)) {
-  return open_and_count(path, [&] { return real_H5Fcreate(path, flags, creation, access); });
+PENSTOCK_WRAP_OF_LIBRARY(H5Id, H5Fcreate, (const char* path, unsigned flags, H5Id creation, H5Id access)) {
+  return open_and_count<kCopy>(path, [&] { return real_H5Fcreate<kCopy>(path, flags, creation, access); });
 }
-PENSTOCK_WRAP(int, H5Fclose, (H5Id file)) {
-  const HandleFile closed_file = forget_handle(kHdf5Handles, uint64_t(file));
+PENSTOCK_WRAP_OF_LIBRARY(int, H5Fclose, (H5Id file)) {
+  const HandleFile closed_file = forget_handle(kHdf5Handles<kCopy>, uint64_t(file));
   return call_and_time(
-      PENSTOCK_CALL_CLOSE, [&] { return real_H5Fclose(file); },
+      PENSTOCK_CALL_CLOSE, [&] { return real_H5Fclose<kCopy>(file); },
       [&](ThreadLog& log, int result, Operation& operation) {
         operation.layer = PENSTOCK_HDF5;
         operation.failed = result < 0 ? EIO : 0;
         count_handle(log, closed_file, operation);
       });
 }
-PENSTOCK_WRAP(int, H5Dclose, (H5Id dataset)) {
-  forget_handle(kHdf5Handles, uint64_t(dataset));
-  return real_H5Dclose(dataset);
+PENSTOCK_WRAP_OF_LIBRARY(int, H5Dclose, (H5Id dataset)) {
+  forget_handle(kHdf5Handles<kCopy>, uint64_t(dataset));
+  return real_H5Dclose<kCopy>(dataset);
 }
-PENSTOCK_WRAP(int, H5Dread,
-              (H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space, H5Id transfer, void* out)) {
-  return transfer_and_count(PENSTOCK_CALL_READ, dataset, type, memory_space, file_space, [&] {
-    return real_H5Dread(dataset, type, memory_space, file_space, transfer, out);
+PENSTOCK_WRAP_OF_LIBRARY(int, H5Dread,
+                         (H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space, H5Id transfer,
+                          void* out)) {
+  return transfer_and_count<kCopy>(PENSTOCK_CALL_READ, dataset, type, memory_space, file_space, [&] {
+    return real_H5Dread<kCopy>(dataset, type, memory_space, file_space, transfer, out);
   });
 }
-PENSTOCK_WRAP(int, H5Dwrite,
-              (H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space, H5Id transfer,
-               const void* data)) {
-  return transfer_and_count(PENSTOCK_CALL_WRITE, dataset, type, memory_space, file_space, [&] {
-    return real_H5Dwrite(dataset, type, memory_space, file_space, transfer, data);
+PENSTOCK_WRAP_OF_LIBRARY(int, H5Dwrite,
+                         (H5Id dataset, H5Id type, H5Id memory_space, H5Id file_space, H5Id transfer,
+                          const void* data)) {
+  return transfer_and_count<kCopy>(PENSTOCK_CALL_WRITE, dataset, type, memory_space, file_space, [&] {
+    return real_H5Dwrite<kCopy>(dataset, type, memory_space, file_space, transfer, data);
   });
 }

@@ -69,19 +69,20 @@ void forget_kernel_aio() noexcept {
 }  // namespace penstock::interpose
 
 // libaio makes its system calls inline, without libc's syscall(). So its functions must be wrapped.
-PENSTOCK_WRAP(int, io_submit, (void* context, long count, KernelAioBlock** blocks)) {
-  return submit_blocks(count, blocks, [&] { return real_io_submit(context, count, blocks); });
+PENSTOCK_WRAP_OF_LIBRARY(int, io_submit, (void* context, long count, KernelAioBlock** blocks)) {
+  return submit_blocks(count, blocks, [&] { return real_io_submit<kCopy>(context, count, blocks); });
 }
-PENSTOCK_WRAP(int, io_getevents,
-              (void* context, long at_least, long at_most, KernelAioEvent* events, timespec* timeout)) {
-  const int event_count = real_io_getevents(context, at_least, at_most, events, timeout);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_getevents,
+                         (void* context, long at_least, long at_most, KernelAioEvent* events,
+                          timespec* timeout)) {
+  const int event_count = real_io_getevents<kCopy>(context, at_least, at_most, events, timeout);
   count_kernel_events(events, event_count);
   return event_count;
 }
-PENSTOCK_WRAP(int, io_pgetevents,
-              (void* context, long at_least, long at_most, KernelAioEvent* events, timespec* timeout,
-               sigset_t* signals)) {
-  const int event_count = real_io_pgetevents(context, at_least, at_most, events, timeout, signals);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_pgetevents,
+                         (void* context, long at_least, long at_most, KernelAioEvent* events,
+                          timespec* timeout, sigset_t* signals)) {
+  const int event_count = real_io_pgetevents<kCopy>(context, at_least, at_most, events, timeout, signals);
   count_kernel_events(events, event_count);
   return event_count;
 }

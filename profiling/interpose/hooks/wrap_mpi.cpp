@@ -23,18 +23,22 @@ bool is_ignored(const void* status) noexcept {
   return reinterpret_cast<unsigned long>(status) < 4096;
 }
 
-constinit RealFunction<void()> real_ompi_byte{"ompi_mpi_byte"};
-constinit RealFunction<int(Handle, int*)> type_size{"MPI_Type_size"};
-constinit RealFunction<int(const void*, Handle, int*)> get_count{"MPI_Get_count"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<void(), kCopy> ompi_byte{"ompi_mpi_byte"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<int(Handle, int*), kCopy> type_size{"MPI_Type_size"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<int(const void*, Handle, int*), kCopy> get_count{"MPI_Get_count"};
 
+template <unsigned kCopy>
 int64_t transferred_bytes(const void* status, Handle type, int requested_count) noexcept {
   int type_bytes = 0;
   int count = requested_count;
-  if (type_size.pointer() == nullptr || type_size(type, &type_bytes) != 0) {
+  if (type_size<kCopy>.pointer() == nullptr || type_size<kCopy>(type, &type_bytes) != 0) {
     return 0;
   }
-  if (status != nullptr && get_count.pointer() != nullptr &&
-      (get_count(status, type, &count) != 0 || count < 0)) {
+  if (status != nullptr && get_count<kCopy>.pointer() != nullptr &&
+      (get_count<kCopy>(status, type, &count) != 0 || count < 0)) {
     count = requested_count;
   }
   return int64_t(count) * type_bytes;
@@ -42,8 +46,9 @@ int64_t transferred_bytes(const void* status, Handle type, int requested_count) 
 
 // Reads the handle that `file` points to. In Open MPI it is a pointer, and in other implementations an
 // integer. Open MPI is recognized by its symbol ompi_mpi_byte, which no other implementation has.
+template <unsigned kCopy>
 uint64_t handle_at(const void* file) noexcept {
-  const bool is_pointer = real_ompi_byte.pointer() != nullptr;
+  const bool is_pointer = ompi_byte<kCopy>.pointer() != nullptr;
   return is_pointer ? *static_cast<const uint64_t*>(file) : uint64_t(int64_t(*static_cast<const int*>(file)));
 }
 
@@ -68,21 +73,23 @@ auto file_of_handle(Handle file) noexcept {
   return [file]() noexcept { return find_handle(kMpiHandles, uint64_t(file)); };
 }
 
+template <unsigned kCopy>
 int transfer_and_count(penstock_call kind, Handle file, int64_t offset, int count, Handle type, void* status,
                        auto call) noexcept {
   alignas(16) char own_status[256] = {};  // larger than MPI_Status of any implementation
   void* status_for_call = is_ignored(status) ? own_status : status;
   return count_on_file(
       kind, file_of_handle(file), offset, [&] { return call(status_for_call); },
-      [&] { return transferred_bytes(status_for_call, type, count); });
+      [&] { return transferred_bytes<kCopy>(status_for_call, type, count); });
 }
 
 // Makes and counts a call that starts a transfer. The transfer ends in a later wait of MPI. So the requested
 // bytes are counted, not the bytes that were moved.
+template <unsigned kCopy>
 int start_transfer(penstock_call kind, Handle file, int64_t offset, int count, Handle type,
                    auto call) noexcept {
   return count_on_file(kind, file_of_handle(file), offset, call,
-                       [&] { return transferred_bytes(nullptr, type, count); });
+                       [&] { return transferred_bytes<kCopy>(nullptr, type, count); });
 }
 
 int count_other(penstock_call kind, auto file, auto call) noexcept {
@@ -92,77 +99,84 @@ int count_other(penstock_call kind, auto file, auto call) noexcept {
 }  // namespace
 
 // `file` points to memory for the new handle. The handle has 4 or 8 bytes, depending on the implementation.
-PENSTOCK_WRAP(int, MPI_File_open,
-              (Handle communicator, const char* path, int mode, Handle info, void* file)) {
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_open,
+                         (Handle communicator, const char* path, int mode, Handle info, void* file)) {
   return call_and_time(
-      PENSTOCK_CALL_OPEN, [&] { return real_MPI_File_open(communicator, path, mode, info, file); },
+      PENSTOCK_CALL_OPEN, [&] { return real_MPI_File_open<kCopy>(communicator, path, mode, info, file); },
       [&](ThreadLog& log, int result, Operation& operation) {
         operation.layer = PENSTOCK_MPIIO;
         operation.failed = result;
         const HandleFile opened_file = count_named_file(log, path, operation);
         if (result == 0) {
-          remember_handle(kMpiHandles, handle_at(file), opened_file);
+          remember_handle(kMpiHandles, handle_at<kCopy>(file), opened_file);
         }
       });
 }
-PENSTOCK_WRAP(int, MPI_File_close, (void* file)) {
-  const HandleFile closed_file = forget_handle(kMpiHandles, handle_at(file));
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_close, (void* file)) {
+  const HandleFile closed_file = forget_handle(kMpiHandles, handle_at<kCopy>(file));
   return count_other(
-      PENSTOCK_CALL_CLOSE, [&]() noexcept { return closed_file; }, [&] { return real_MPI_File_close(file); });
+      PENSTOCK_CALL_CLOSE, [&]() noexcept { return closed_file; },
+      [&] { return real_MPI_File_close<kCopy>(file); });
 }
-PENSTOCK_WRAP(int, MPI_File_sync, (Handle file)) {
-  return count_other(PENSTOCK_CALL_SYNC, file_of_handle(file), [&] { return real_MPI_File_sync(file); });
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_sync, (Handle file)) {
+  return count_other(PENSTOCK_CALL_SYNC, file_of_handle(file),
+                     [&] { return real_MPI_File_sync<kCopy>(file); });
 }
-PENSTOCK_WRAP(int, MPI_File_seek, (Handle file, long offset, int whence)) {
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_seek, (Handle file, long offset, int whence)) {
   return count_other(PENSTOCK_CALL_SEEK, file_of_handle(file),
-                     [&] { return real_MPI_File_seek(file, offset, whence); });
+                     [&] { return real_MPI_File_seek<kCopy>(file, offset, whence); });
 }
-PENSTOCK_WRAP(int, MPI_File_set_size, (Handle file, long bytes)) {
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_set_size, (Handle file, long bytes)) {
   return count_other(PENSTOCK_CALL_OTHER, file_of_handle(file),
-                     [&] { return real_MPI_File_set_size(file, bytes); });
+                     [&] { return real_MPI_File_set_size<kCopy>(file, bytes); });
 }
-PENSTOCK_WRAP(int, MPI_File_set_view,
-              (Handle file, long displacement, Handle element, Handle type, const char* representation,
-               Handle info)) {
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_set_view,
+                         (Handle file, long displacement, Handle element, Handle type,
+                          const char* representation, Handle info)) {
   return count_other(PENSTOCK_CALL_OTHER, file_of_handle(file), [&] {
-    return real_MPI_File_set_view(file, displacement, element, type, representation, info);
+    return real_MPI_File_set_view<kCopy>(file, displacement, element, type, representation, info);
   });
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define PENSTOCK_MPI_MOVE(name, call, buffer_type)                                                          \
-  PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* status)) {         \
-    return transfer_and_count(call, file, kUnknownOffset, count, type, status, [&](void* status_for_call) { \
-      return real_##name(file, data, count, type, status_for_call);                                         \
-    });                                                                                                     \
+  PENSTOCK_WRAP_OF_LIBRARY(int, name,                                                                       \
+                           (Handle file, buffer_type data, int count, Handle type, void* status)) {         \
+    return transfer_and_count<kCopy>(call, file, kUnknownOffset, count, type, status,                       \
+                                     [&](void* status_for_call) {                                           \
+                                       return real_##name<kCopy>(file, data, count, type, status_for_call); \
+                                     });                                                                    \
   }
-#define PENSTOCK_MPI_MOVE_AT(name, call, buffer_type)                                                 \
-  PENSTOCK_WRAP(int, name,                                                                            \
-                (Handle file, long offset, buffer_type data, int count, Handle type, void* status)) { \
-    return transfer_and_count(call, file, offset, count, type, status, [&](void* status_for_call) {   \
-      return real_##name(file, offset, data, count, type, status_for_call);                           \
-    });                                                                                               \
+#define PENSTOCK_MPI_MOVE_AT(name, call, buffer_type)                                                      \
+  PENSTOCK_WRAP_OF_LIBRARY(                                                                                \
+      int, name, (Handle file, long offset, buffer_type data, int count, Handle type, void* status)) {     \
+    return transfer_and_count<kCopy>(call, file, offset, count, type, status, [&](void* status_for_call) { \
+      return real_##name<kCopy>(file, offset, data, count, type, status_for_call);                         \
+    });                                                                                                    \
   }
-#define PENSTOCK_MPI_START(name, call, buffer_type)                                                  \
-  PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type, void* request)) { \
-    return start_transfer(call, file, kUnknownOffset, count, type,                                   \
-                          [&] { return real_##name(file, data, count, type, request); });            \
+#define PENSTOCK_MPI_START(name, call, buffer_type)                                                     \
+  PENSTOCK_WRAP_OF_LIBRARY(int, name,                                                                   \
+                           (Handle file, buffer_type data, int count, Handle type, void* request)) {    \
+    return start_transfer<kCopy>(call, file, kUnknownOffset, count, type,                               \
+                                 [&] { return real_##name<kCopy>(file, data, count, type, request); }); \
   }
-#define PENSTOCK_MPI_START_AT(name, call, buffer_type)                                                 \
-  PENSTOCK_WRAP(int, name,                                                                             \
-                (Handle file, long offset, buffer_type data, int count, Handle type, void* request)) { \
-    return start_transfer(call, file, offset, count, type,                                             \
-                          [&] { return real_##name(file, offset, data, count, type, request); });      \
+#define PENSTOCK_MPI_START_AT(name, call, buffer_type)                                                  \
+  PENSTOCK_WRAP_OF_LIBRARY(                                                                             \
+      int, name, (Handle file, long offset, buffer_type data, int count, Handle type, void* request)) { \
+    return start_transfer<kCopy>(call, file, offset, count, type, [&] {                                 \
+      return real_##name<kCopy>(file, offset, data, count, type, request);                              \
+    });                                                                                                 \
   }
-#define PENSTOCK_MPI_BEGIN(name, call, buffer_type)                                   \
-  PENSTOCK_WRAP(int, name, (Handle file, buffer_type data, int count, Handle type)) { \
-    return start_transfer(call, file, kUnknownOffset, count, type,                    \
-                          [&] { return real_##name(file, data, count, type); });      \
+#define PENSTOCK_MPI_BEGIN(name, call, buffer_type)                                              \
+  PENSTOCK_WRAP_OF_LIBRARY(int, name, (Handle file, buffer_type data, int count, Handle type)) { \
+    return start_transfer<kCopy>(call, file, kUnknownOffset, count, type,                        \
+                                 [&] { return real_##name<kCopy>(file, data, count, type); });   \
   }
-#define PENSTOCK_MPI_BEGIN_AT(name, call, buffer_type)                                             \
-  PENSTOCK_WRAP(int, name, (Handle file, long offset, buffer_type data, int count, Handle type)) { \
-    return start_transfer(call, file, offset, count, type,                                         \
-                          [&] { return real_##name(file, offset, data, count, type); });           \
+#define PENSTOCK_MPI_BEGIN_AT(name, call, buffer_type)                                                 \
+  PENSTOCK_WRAP_OF_LIBRARY(int, name,                                                                  \
+                           (Handle file, long offset, buffer_type data, int count, Handle type)) {     \
+    return start_transfer<kCopy>(call, file, offset, count, type,                                      \
+                                 [&] { return real_##name<kCopy>(file, offset, data, count, type); }); \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 

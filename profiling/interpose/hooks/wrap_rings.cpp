@@ -25,6 +25,10 @@ using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, l
 
 namespace {
 
+template <unsigned kCopy>
+constinit FunctionOfCopy<int(unsigned, LibraryRing*, RingParameters*), kCopy> queue_init_params{
+    "io_uring_queue_init_params"};
+
 // Makes a call on a ring of liburing, and notes what is new in the ring: requests and completions before the
 // call, and more completions after it.
 int call_and_inspect(const LibraryRing& ring, auto call) noexcept {
@@ -74,90 +78,99 @@ int note_updated_files(int result, const LibraryRing& ring, unsigned first, cons
 
 }  // namespace
 
-PENSTOCK_WRAP(int, io_uring_queue_init_params,
-              (unsigned entries, LibraryRing* ring, RingParameters* parameters)) {
-  return note_started_ring(real_io_uring_queue_init_params(entries, ring, parameters), *ring, *parameters);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_queue_init_params,
+                         (unsigned entries, LibraryRing* ring, RingParameters* parameters)) {
+  return note_started_ring(real_io_uring_queue_init_params<kCopy>(entries, ring, parameters), *ring,
+                           *parameters);
 }
-PENSTOCK_WRAP(int, io_uring_queue_init, (unsigned entries, LibraryRing* ring, unsigned flags)) {
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_queue_init, (unsigned entries, LibraryRing* ring, unsigned flags)) {
   RingParameters parameters{};
   parameters.flags = flags;
-  return wrap_io_uring_queue_init_params(entries, ring, &parameters);
+  if (queue_init_params<kCopy>.pointer() == nullptr) {
+    return real_io_uring_queue_init<kCopy>(entries, ring, flags);
+  }
+  return note_started_ring(queue_init_params<kCopy>(entries, ring, &parameters), *ring, parameters);
 }
-PENSTOCK_WRAP(int, io_uring_queue_init_mem,
-              (unsigned entries, LibraryRing* ring, RingParameters* parameters, void* memory, size_t bytes)) {
-  const int result = real_io_uring_queue_init_mem(entries, ring, parameters, memory, bytes);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_queue_init_mem,
+                         (unsigned entries, LibraryRing* ring, RingParameters* parameters, void* memory,
+                          size_t bytes)) {
+  const int result = real_io_uring_queue_init_mem<kCopy>(entries, ring, parameters, memory, bytes);
   return result < 0 ? result : (note_started_ring(0, *ring, *parameters), result);
 }
-PENSTOCK_WRAP(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
-  return note_started_ring(real_io_uring_queue_mmap(fd, parameters, ring), *ring, *parameters);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_queue_mmap, (int fd, RingParameters* parameters, LibraryRing* ring)) {
+  return note_started_ring(real_io_uring_queue_mmap<kCopy>(fd, parameters, ring), *ring, *parameters);
 }
 // remove_ring() must come before the call, because it reads the memory that the call unmaps.
-PENSTOCK_WRAP(void, io_uring_queue_exit, (LibraryRing * ring)) {
+PENSTOCK_WRAP_OF_LIBRARY(void, io_uring_queue_exit, (LibraryRing * ring)) {
   remove_ring(*ring);
-  real_io_uring_queue_exit(ring);
+  real_io_uring_queue_exit<kCopy>(ring);
 }
 
-PENSTOCK_WRAP_TWINS(int, io_uring_submit, io_uring_submit_and_get_events, (LibraryRing * ring),
-                    call_and_inspect(*ring, [&] { return real(ring); }))
-PENSTOCK_WRAP_TWINS(int, io_uring_get_events, __io_uring_sqring_wait, (LibraryRing * ring),
-                    call_and_inspect(*ring, [&] { return real(ring); }))
-PENSTOCK_WRAP(int, io_uring_submit_and_wait, (LibraryRing * ring, unsigned count)) {
-  return call_and_inspect(*ring, [&] { return real_io_uring_submit_and_wait(ring, count); });
+PENSTOCK_WRAP_TWINS_OF_LIBRARY(int, io_uring_submit, io_uring_submit_and_get_events, (LibraryRing * ring),
+                               call_and_inspect(*ring, [&] { return real(ring); }))
+PENSTOCK_WRAP_TWINS_OF_LIBRARY(int, io_uring_get_events, __io_uring_sqring_wait, (LibraryRing * ring),
+                               call_and_inspect(*ring, [&] { return real(ring); }))
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_submit_and_wait, (LibraryRing * ring, unsigned count)) {
+  return call_and_inspect(*ring, [&] { return real_io_uring_submit_and_wait<kCopy>(ring, count); });
 }
-PENSTOCK_WRAP_TWINS(int, io_uring_submit_and_wait_timeout, io_uring_wait_cqes,
-                    (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* timeout,
-                     sigset_t* signals),
-                    call_and_inspect(*ring, [&] { return real(ring, completion, count, timeout, signals); }))
-PENSTOCK_WRAP(int, io_uring_wait_cqe_timeout,
-              (LibraryRing * ring, RingCompletion** completion, timespec* timeout)) {
-  return call_and_inspect(*ring, [&] { return real_io_uring_wait_cqe_timeout(ring, completion, timeout); });
-}
-PENSTOCK_WRAP(int, __io_uring_get_cqe,
-              (LibraryRing * ring, RingCompletion** completion, unsigned submit, unsigned count,
-               sigset_t* signals)) {
+PENSTOCK_WRAP_TWINS_OF_LIBRARY(
+    int, io_uring_submit_and_wait_timeout, io_uring_wait_cqes,
+    (LibraryRing * ring, RingCompletion** completion, unsigned count, timespec* timeout, sigset_t* signals),
+    call_and_inspect(*ring, [&] { return real(ring, completion, count, timeout, signals); }))
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_wait_cqe_timeout,
+                         (LibraryRing * ring, RingCompletion** completion, timespec* timeout)) {
   return call_and_inspect(*ring,
-                          [&] { return real___io_uring_get_cqe(ring, completion, submit, count, signals); });
+                          [&] { return real_io_uring_wait_cqe_timeout<kCopy>(ring, completion, timeout); });
+}
+PENSTOCK_WRAP_OF_LIBRARY(int, __io_uring_get_cqe,
+                         (LibraryRing * ring, RingCompletion** completion, unsigned submit, unsigned count,
+                          sigset_t* signals)) {
+  return call_and_inspect(
+      *ring, [&] { return real___io_uring_get_cqe<kCopy>(ring, completion, submit, count, signals); });
 }
 // io_uring_peek_batch_cqe() submits nothing, so only completions are read. They are read before the call,
 // because the call may tell the kernel to put more completions into the ring. They are read again after it.
-PENSTOCK_WRAP(unsigned, io_uring_peek_batch_cqe,
-              (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
+PENSTOCK_WRAP_OF_LIBRARY(unsigned, io_uring_peek_batch_cqe,
+                         (LibraryRing * ring, RingCompletion** completions, unsigned count)) {
   read_completions(*ring);
-  const unsigned completion_count = real_io_uring_peek_batch_cqe(ring, completions, count);
+  const unsigned completion_count = real_io_uring_peek_batch_cqe<kCopy>(ring, completions, count);
   read_completions(*ring);
   return completion_count;
 }
 
-PENSTOCK_WRAP(int, io_uring_register_files, (LibraryRing * ring, const int* files, unsigned count)) {
-  return note_registered_files(real_io_uring_register_files(ring, files, count), *ring, files, count);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_register_files,
+                         (LibraryRing * ring, const int* files, unsigned count)) {
+  return note_registered_files(real_io_uring_register_files<kCopy>(ring, files, count), *ring, files, count);
 }
-PENSTOCK_WRAP(int, io_uring_register_files_tags,
-              (LibraryRing * ring, const int* files, const unsigned long long* tags, unsigned count)) {
-  return note_registered_files(real_io_uring_register_files_tags(ring, files, tags, count), *ring, files,
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_register_files_tags,
+                         (LibraryRing * ring, const int* files, const unsigned long long* tags,
+                          unsigned count)) {
+  return note_registered_files(real_io_uring_register_files_tags<kCopy>(ring, files, tags, count), *ring,
+                               files, count);
+}
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_register_files_sparse, (LibraryRing * ring, unsigned count)) {
+  return note_registered_files(real_io_uring_register_files_sparse<kCopy>(ring, count), *ring, nullptr,
                                count);
 }
-PENSTOCK_WRAP(int, io_uring_register_files_sparse, (LibraryRing * ring, unsigned count)) {
-  return note_registered_files(real_io_uring_register_files_sparse(ring, count), *ring, nullptr, count);
-}
-PENSTOCK_WRAP(int, io_uring_register_files_update,
-              (LibraryRing * ring, unsigned first, const int* files, unsigned count)) {
-  return note_updated_files(real_io_uring_register_files_update(ring, first, files, count), *ring, first,
-                            files);
-}
-PENSTOCK_WRAP(int, io_uring_register_files_update_tag,
-              (LibraryRing * ring, unsigned first, const int* files, const unsigned long long* tags,
-               unsigned count)) {
-  return note_updated_files(real_io_uring_register_files_update_tag(ring, first, files, tags, count), *ring,
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_register_files_update,
+                         (LibraryRing * ring, unsigned first, const int* files, unsigned count)) {
+  return note_updated_files(real_io_uring_register_files_update<kCopy>(ring, first, files, count), *ring,
                             first, files);
 }
-PENSTOCK_WRAP(int, io_uring_unregister_files, (LibraryRing * ring)) {
-  return note_registered_files(real_io_uring_unregister_files(ring), *ring, nullptr, 0);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_register_files_update_tag,
+                         (LibraryRing * ring, unsigned first, const int* files,
+                          const unsigned long long* tags, unsigned count)) {
+  return note_updated_files(real_io_uring_register_files_update_tag<kCopy>(ring, first, files, tags, count),
+                            *ring, first, files);
+}
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_unregister_files, (LibraryRing * ring)) {
+  return note_registered_files(real_io_uring_unregister_files<kCopy>(ring), *ring, nullptr, 0);
 }
 
 // The following functions of liburing only make a system call. They are called by programs that fill their
 // rings themselves.
-PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters)) {
-  const int fd = real_io_uring_setup(entries, parameters);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_setup, (unsigned entries, RingParameters* parameters)) {
+  const int fd = real_io_uring_setup<kCopy>(entries, parameters);
   if (fd >= 0) {
     add_program_ring(fd, *parameters);
   }
@@ -165,20 +178,20 @@ PENSTOCK_WRAP(int, io_uring_setup, (unsigned entries, RingParameters* parameters
 }
 // Requests are noted before the call, because the kernel takes them during the call. No lock is held during
 // the call, which may block.
-PENSTOCK_WRAP(int, io_uring_enter,
-              (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_enter,
+                         (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals)) {
   return call_and_inspect(int(fd), flags,
-                          [&] { return real_io_uring_enter(fd, submit, count, flags, signals); });
+                          [&] { return real_io_uring_enter<kCopy>(fd, submit, count, flags, signals); });
 }
-PENSTOCK_WRAP(int, io_uring_enter2,
-              (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals,
-               size_t bytes)) {
-  return call_and_inspect(int(fd), flags,
-                          [&] { return real_io_uring_enter2(fd, submit, count, flags, signals, bytes); });
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_enter2,
+                         (unsigned fd, unsigned submit, unsigned count, unsigned flags, sigset_t* signals,
+                          size_t bytes)) {
+  return call_and_inspect(
+      int(fd), flags, [&] { return real_io_uring_enter2<kCopy>(fd, submit, count, flags, signals, bytes); });
 }
-PENSTOCK_WRAP(int, io_uring_register,
-              (unsigned fd, unsigned operation, const void* argument, unsigned count)) {
-  const int result = real_io_uring_register(fd, operation, argument, count);
+PENSTOCK_WRAP_OF_LIBRARY(int, io_uring_register,
+                         (unsigned fd, unsigned operation, const void* argument, unsigned count)) {
+  const int result = real_io_uring_register<kCopy>(fd, operation, argument, count);
   if (result >= 0) {
     note_ring_registration(int(fd), operation, argument, count);
   }

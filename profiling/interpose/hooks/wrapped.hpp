@@ -3,12 +3,16 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 namespace penstock::interpose {
 
 struct WrappedFunction {
   const char* name;
   std::atomic<void*>* real;  // the replaced function; null until it is found
+  // Returns the address of the wrapper, if it has no symbol (library_copies.hpp); otherwise null.
+  uintptr_t (*wrapper)() = nullptr;
+  unsigned copy = 0;
 };
 
 }  // namespace penstock::interpose
