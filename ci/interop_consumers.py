@@ -299,6 +299,12 @@ def loaders(_):
     return "; ".join([f"every file's bytes are known ({counts})", *output.splitlines()])
 
 
+def hdf5_libraries(_):
+    """h5py, netCDF4 and PyTables, which bring an HDF5 library each, in one process under the profiler."""
+    output, counts = tests_of("test_profile_two_libraries.py")
+    return "; ".join([f"each has its own functions ({counts})", *output.splitlines()])
+
+
 DLIO = pathlib.Path(os.environ.get("PENSTOCK_DLIO", "build/dlio")).absolute()
 
 
@@ -356,7 +362,7 @@ def payload_of_array(path, name):
     return member[10 + int.from_bytes(member[8:10], "little"):]
 
 
-CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision, darshan, tensorboard, loaders, dlio)}
+CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision, darshan, tensorboard, loaders, hdf5_libraries, dlio)}
 
 
 def main():

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 
 from penstock_cli import PENSTOCK, main
-from profile_case import ProgramsTest, needs
+from profile_case import ProgramsTest, needs, python_with
 
 # The two HDF5 libraries give each handle the same number, so that only the library tells whose file it is.
 LIBRARY = """
@@ -112,6 +112,48 @@ class OwnLibraries(ProgramsTest):
 
     def test_in_the_program_itself(self):
         self.run_both("./useb.so", watched="", LD_PRELOAD=str(self.libraries / "libh5b.so"))
+
+
+WHEELS = """
+import sys
+def h5py_():
+    with h5py.File("h5py.h5", "w") as file:
+        file["v"] = list(range(1000))
+    with h5py.File("h5py.h5") as file:
+        return int(file["v"][:].sum())
+def netCDF4_():
+    with netCDF4.Dataset("netCDF4.h5", "w") as file:
+        file.createDimension("x", 1000)
+        file.createVariable("v", "f8", ("x",))[:] = 1
+    with netCDF4.Dataset("netCDF4.h5") as file:
+        return int(file["v"][:].sum())
+def tables_():
+    with tables.open_file("tables.h5", "w") as file:
+        file.create_array("/", "v", list(range(1000)))
+    with tables.open_file("tables.h5") as file:
+        return int(sum(file.root.v[:]))
+for name in sys.argv[1:]:
+    globals()[name] = __import__(name)
+print([globals()[name + "_"]() for name in sys.argv[1:]])
+"""
+
+
+class Wheels(ProgramsTest):
+    """h5py, netCDF4 and PyTables of PyPI bring an HDF5 library each."""
+
+    def test_each_pair_in_each_order(self):
+        python = python_with("h5py, netCDF4, tables")
+        if python is None:
+            self.skipTest("no Python here has h5py, netCDF4 and tables (ci/interop installs them)")
+        sums = {"h5py": 499500, "netCDF4": 1000, "tables": 499500}
+        for count in (2, 3):
+            for names in itertools.permutations(sums, count):
+                with self.subTest(names=names):
+                    _, files, output = self.profiled([python, "-c", WHEELS, *names], session="-".join(names), cwd=self.folder)
+                    self.assertEqual(json.loads(output), [sums[name] for name in names])
+                    for name in names:
+                        hdf5 = files[str(self.folder / f"{name}.h5")]["layers"]["hdf5"]
+                        self.assertEqual((hdf5["opens"], hdf5["bytes_read"], hdf5["bytes_written"]), (2, 8000, 8000), name)
 
 
 if __name__ == "__main__":

@@ -402,6 +402,7 @@ SlotCounts rewrite_slots(bool also_of_libc) noexcept {
         wrapped.real->load(std::memory_order_relaxed) == nullptr) {
       find_real(wrapped.name, *wrapped.real);
     }
+    wrapped_names[i].is_imported = false;  // later searches look up what new objects import
   }
   for (size_t i = 0; i < library_slots.count; ++i) {
     LibrarySlot& slot = library_slots.items[i];
