@@ -33,7 +33,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kFindings[] = {"ceiling_rung", "sorted_by", "checksums", "rank_scaling"};
+constexpr std::string_view kFindings[] = {"ceiling_rung", "baseline_loop",    "sorted_by",      "checksums",
+                                          "rank_scaling", "rank_bytes_least", "rank_bytes_most"};
 
 constexpr OptionSpec kOptions[] = {
     kScanOption,
@@ -413,7 +414,9 @@ Result<ReadOptions> parse_read_options(const CommandContext& context) {
   options.ramp = line.duration("ramp");
   options.repeats = size_t(line.integer("repeat"));
   options.rank_shift = uint64_t(line.integer("rank-shift"));
-  options.measure_baseline = !line.flag("no-baseline") && options.rank_shift == 0;
+  // No loop of the baseline both decodes and keeps several reads in flight.
+  options.measure_baseline =
+      !line.flag("no-baseline") && options.rank_shift == 0 && !(options.decode && options.depth > 1);
   options.measure_ceiling = !line.flag("no-ceiling") && options.rank_shift == 0;
   options.seed = context.seed;
   PENSTOCK_TRY(parse_collective(line, options));

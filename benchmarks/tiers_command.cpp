@@ -329,7 +329,7 @@ Result<int> run(const CommandContext& context) {
   return 0;
 }
 
-constexpr std::string_view kFindings[] = {"loops", "rank_scaling"};
+constexpr std::string_view kFindings[] = {"loops", "rank_scaling", "verdicts"};
 
 }  // namespace
 

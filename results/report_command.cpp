@@ -157,8 +157,8 @@ Result<void> write_sheets(const fs::path& folder, const std::vector<report::Shee
   return {};
 }
 
-// The text that is printed when the report is written. In the report, the records of all rounds of a sweep
-// are pooled; `record_count` is the number of records before that.
+// The text that is printed when the report is written. In the report, the records of repeated runs are
+// joined; `record_count` is the number of records before that.
 std::string sentences_text(const CommandContext& context, const std::string& output, const RecordSet& set,
                            size_t record_count, const std::vector<report::NamedComparison>& comparisons,
                            const report::Page& page, bool csv) {
@@ -173,11 +173,11 @@ std::string sentences_text(const CommandContext& context, const std::string& out
     return one_line(line) + "\n";
   }
   std::string text;
-  const std::string pooled = record_count == set.records.size()
-                                 ? ""
-                                 : fmt::format(", the rounds of sweeps together: {}", set.records.size());
+  const std::string pooled =
+      record_count == set.records.size() ? "" : fmt::format(", repeated runs joined: {}", set.records.size());
   if (csv)
-    return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size() + 1, record_count, pooled);
+    return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size() + 1, record_count,
+                       pooled);
   for (const std::string& change : changes) text += change + "\n";
   for (const Sentence& sentence : page.sentences) text += sentence.text + "\n";
   return text + fmt::format("{}: {} records{}\n", output, record_count, pooled);

@@ -14,7 +14,9 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
+#include "results/cells/verdicts.hpp"
 #include "results/record/json_members.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 namespace {
@@ -66,6 +68,18 @@ std::vector<std::string> probes_of(const Record& record) {
   return probes;
 }
 
+std::string spread_text(const Metric& rate) {
+  return rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-";
+}
+
+// The verdict of one probe, and whether its repeats differ much: "short, noisy".
+std::string remarks_of(const Record& record, const std::string& probe) {
+  std::string text = member_text(member_object(record.parameters, "verdicts"), probe);
+  if (spread(record.metrics.at(probe + ".ops_per_s").samples) > kNoisySpread)
+    text += text.empty() ? "noisy" : ", noisy";
+  return text;
+}
+
 // Lines that name each probe that was not measured, with the reason. If several client counts give the same
 // line, it appears once.
 std::string left_out_text(std::span<const Record> records) {
@@ -90,11 +104,13 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, uint
   trial.tier("data", tier);
   trial.cache(cache_json(cell.cache));
   Json loops = Json::object();
+  Json verdicts = Json::object();  // of each probe that is not ok
   const int ranks = run.ranks();
   if (ranks > 1) trial.parameter("rank_scaling", "weak");
   const double clients = double(cell.clients) * ranks;
   for (const ProbeFigure& figure : cell.figures) {
     if (!figure.loop.empty()) loops[figure.name] = figure.loop;
+    if (figure.verdict != Verdict::ok) verdicts[figure.name] = verdict_name(figure.verdict);
     for (const std::vector<RankFigures>& ranks_of_repeat : figure.ranks)
       record_ranks(ranks_of_repeat, probe_metrics::kRankRates, trial, figure.name);
     for (const double rate : figure.bytes_per_s) {
@@ -110,6 +126,7 @@ Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, uint
     }
   }
   trial.parameter("loops", std::move(loops));
+  if (!verdicts.empty()) trial.parameter("verdicts", std::move(verdicts));
   if (!cell.left_out.empty()) trial.parameter("left_out", Json(cell.left_out));
   trial.sample(shared_metrics::kTierBytesRead, double(bytes_read));
   trial.verdict(cell.verdict, cell.reason);
@@ -122,6 +139,7 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
                {"what", Align::left},
                {std::string(rate_unit(output))},
                {"ops/s"},
+               {"spread"},
                {"", Align::left}});
   for (const Record& record : records) {
     const std::string recorded_name = member_text(record.parameters, "tier");
@@ -135,9 +153,10 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
       const auto byte_rate = record.metrics.find(probe + ".bytes_per_s");
       table.row({tier, clients, probe,
                  byte_rate == record.metrics.end() ? "-" : format_rate(byte_rate->second.value(), output),
-                 format_number(record.metrics.at(probe + ".ops_per_s").value()), verdict});
+                 format_number(record.metrics.at(probe + ".ops_per_s").value()),
+                 spread_text(record.metrics.at(probe + ".ops_per_s")), remarks_of(record, probe)});
     }
-    if (probes.empty()) table.row({tier, clients, "-", "-", "-", verdict + ": " + record.reason});
+    if (probes.empty()) table.row({tier, clients, "-", "-", "-", "-", verdict + ": " + record.reason});
   }
   const auto ranks = records.empty() ? 1 : records[0].parameters.value("ranks", 1);
   std::string text;
@@ -148,6 +167,10 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
         "by the wall of the slowest\n\n",
         ranks);
   text += table.text();
+  for (const Record& record : records)
+    if (record.verdict != Verdict::ok && !probes_of(record).empty())
+      text += fmt::format("{}, clients {}: {}\n", member_text(record.parameters, "tier"),
+                          any_text(record.parameters["threads"]), record.reason);
   text += left_out_text(records);
   for (const Record& record : records)
     for (const std::string& probe : probes_of(record))

@@ -302,10 +302,13 @@ class TierProbe {
     return success();
   }
 
-  // Measures every loop of the probe series once, and repeats the fastest.
+  // Measures every loop of the probe series once, and repeats the fastest. The largest depth of the settings
+  // is among them, so that "best" may be as fast as any depth.
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeObjects& set,
                                  SampleOrder order) {
-    const ReadOptions options{.order = order, .seed = settings_.seed};
+    const std::vector<unsigned> depths = depths_from_one();
+    const ReadOptions options{
+        .depth = *std::max_element(depths.begin(), depths.end()), .order = order, .seed = settings_.seed};
     Yardsticks yardsticks(work(set), options);
     const auto measure_once = [&](const LoopShape& shape, const ReadSpec& pass) {
       const uint64_t uncounted_before = yardsticks.uncounted_bytes();
@@ -350,7 +353,7 @@ class TierProbe {
       if (!figures) return success();
       if (figures->tally.failure) return *figures->tally.failure;
       cell.cache = figures->cache;
-      judge(cell, figures->verdict, figures->reason);
+      judge(cell, figure, figures->verdict, figures->reason);
       add(figure, figures->tally);
     }
     cell.uncounted_bytes += cache.warmed_bytes();
@@ -403,15 +406,16 @@ class TierProbe {
     return success();
   }
 
-  void judge_time(ProbeCell& cell, const ProbeFigure& figure, double wall_s, std::string_view why) const {
+  void judge_time(ProbeCell& cell, ProbeFigure& figure, double wall_s, std::string_view why) const {
     const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
     if (wall_s < wanted_s)
-      judge(cell, Verdict::short_time,
+      judge(cell, figure, Verdict::short_time,
             fmt::format("{} lasted {:.3g} s, less than {:.3g} s: {}", figure.name, wall_s, wanted_s, why));
   }
 
-  static void judge(ProbeCell& cell, Verdict verdict, std::string_view reason) {
-    penstock::add_verdict(cell.verdict, cell.reason, verdict, reason);
+  static void judge(ProbeCell& cell, ProbeFigure& figure, Verdict verdict, std::string_view reason) {
+    add_verdict(figure.verdict, figure.reason, verdict, reason);
+    add_verdict(cell.verdict, cell.reason, verdict, reason);
   }
 
   void show_progress(const ProbeCell& cell, std::string_view what) const {

@@ -85,7 +85,19 @@ std::string latency_ms(double ns) {
   return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns);
 }
 
+std::string possible_text(std::optional<double> ratio, double most, std::string (*format)(double)) {
+  return ratio && *ratio > most ? "impossible" : or_dash(ratio, format);
+}
+
 }  // namespace
+
+std::string baseline_text(std::optional<double> ratio, std::string (*format)(double)) {
+  return possible_text(ratio, kImpossibleBaselineRatio, format);
+}
+
+std::string ceiling_text(std::optional<double> fraction) {
+  return possible_text(fraction, kCeilingTolerance, format_percent);
+}
 
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;
@@ -144,8 +156,8 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
                payload_rate ? format_rate(*payload_rate, output) : "-",
                rates && rates->samples.size() > 1 ? format_percent(spread(rates->samples)) : "-",
                or_dash(value(read_metrics::kScaling), format_ratio),
-               or_dash(is_shown ? baseline_ratio(record) : std::nullopt, format_ratio),
-               or_dash(value(read_metrics::kCeilingFraction), format_percent),
+               baseline_text(is_shown ? baseline_ratio(record) : std::nullopt, format_ratio),
+               ceiling_text(value(read_metrics::kCeilingFraction)),
                or_dash(value(read_metrics::kLatencyP50), latency_ms),
                or_dash(value(read_metrics::kLatencyP99), latency_ms),
                record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict))});

@@ -27,10 +27,22 @@ std::string scaling_note(std::span<const Record> records);
 // The whole report: heading, table, scaling note, and sentences about the figures.
 std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output);
 
+// The baseline's sample rate. nullptr if the record has none, or if its baseline did other work than the
+// reader: in earlier versions it had one read in flight, whatever the depth of the reader.
+inline const Metric* baseline_rate(const Record& record) {
+  const bool other_depth =
+      parameter_number(record, "depth").value_or(1) > 1 && parameter_text(record, "baseline_loop").empty();
+  return other_depth ? nullptr : find_metric(record, read_metrics::kBaselineRate);
+}
 // The reader's sample rate divided by the baseline's sample rate: the median of this ratio over all repeats.
 inline std::optional<double> baseline_ratio(const Record& record) {
-  return ratio_of(find_metric(record, read_metrics::kSampleRate),
-                  find_metric(record, read_metrics::kBaselineRate));
+  return ratio_of(find_metric(record, read_metrics::kSampleRate), baseline_rate(record));
 }
+// A reader cannot be this many times as fast as the simplest loop on the same work, nor faster than its
+// ceiling by more than kCeilingTolerance. Such a ratio says that something else differed.
+inline constexpr double kImpossibleBaselineRatio = 5;
+// Texts of the two ratios for a table: "impossible" if they are.
+std::string baseline_text(std::optional<double> ratio, std::string (*format)(double));
+std::string ceiling_text(std::optional<double> fraction);
 
 }  // namespace penstock

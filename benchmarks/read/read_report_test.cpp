@@ -58,6 +58,8 @@ TEST_F(ReadReport, EveryMetricIsInTheTableOfTheCommand) {
   cell_.repeats.front().tally.calls[CallKind::read].ns.add(5);
   cell_.ceiling_bytes_per_s = 1e9;
   const Record row = record();
+  EXPECT_EQ(row.parameters["rank_bytes_least"], 1) << "the first of three files";
+  EXPECT_EQ(row.parameters["rank_bytes_most"], 5) << "the two others";
   EXPECT_GT(row.metrics.size(), 25U);
   for (const auto& [name, metric] : row.metrics)
     EXPECT_TRUE(is_declared(name, metric, read_metrics::kAll)) << name;

@@ -130,19 +130,18 @@ void record_repeat(const RepeatFigures& repeat, Trial& trial) {
     trial.sample(read_metrics::kKeptUpFraction, double(tally.samples) / double(tally.due_samples));
 }
 
-// The bytes of each whole second of all repeats. The last second of a repeat is left out if it is incomplete,
-// because it would seem slower.
-std::vector<double> bytes_by_second(const ReadCell& cell) {
-  // A second that lacks no more than this still counts as whole, because the last sample may end a little
-  // early.
-  constexpr double kSecondTolerance_s = 0.01;
-  std::vector<double> values;
+// The bytes of each second of all repeats. Empty if no repeat lasted a second.
+Series bytes_by_second(const ReadCell& cell) {
+  Series series;
+  bool has_second = false;
   for (const RepeatFigures& repeat : cell.repeats) {
-    const std::vector<uint64_t>& bytes = repeat.tally.bytes_by_second;
-    const auto whole_seconds = size_t(repeat.tally.wall_s + kSecondTolerance_s);
-    for (size_t i = 0; i < std::min(whole_seconds, bytes.size()); ++i) values.push_back(double(bytes[i]));
+    const RunTally& tally = repeat.tally;
+    if (tally.wall_s <= 0) continue;
+    has_second |= tally.wall_s >= 0.99;
+    series.append_seconds(std::vector<double>(tally.bytes_by_second.begin(), tally.bytes_by_second.end()),
+                          tally.wall_s);
   }
-  return values;
+  return has_second ? series : Series{};
 }
 
 }  // namespace
@@ -273,6 +272,7 @@ void ReadSweep::baseline_repeat(ReadCell& cell) {
   const RunTally& tally = figures->tally;
   if (team_.stopped()) return;
   const bool measured = !tally.failure && tally.samples > 0;
+  cell.baseline_loop = tier.yardsticks->baseline_shape(cell.threads).name();
   cell.baseline_samples_per_s.push_back(measured ? tally.sample_rate()
                                                  : std::numeric_limits<double>::quiet_NaN());
   if (measured && !options_.decode) raise_ceiling(cell, tally, "baseline");
@@ -322,12 +322,34 @@ void ReadSweep::show_repeat(const ReadCell& cell, std::string_view what) {
                                   cell.threads == 1 ? "" : "s", what));
 }
 
+namespace {
+
+// Records how many bytes a pass has for the rank with the fewest and for the one with the most. Ranks get
+// equal numbers of samples, so with samples of different sizes their work differs.
+void record_rank_parts(const Manifest& manifest, uint64_t ranks, Trial& trial) {
+  trial.parameter("rank_scaling", "strong");
+  uint64_t least = UINT64_MAX;
+  uint64_t most = 0;
+  for (uint64_t rank = 0; rank < ranks; ++rank) {
+    const RankShare share{.rank = rank, .ranks = ranks};
+    uint64_t bytes = 0;
+    for (uint64_t i = share.begin(manifest.samples(), 0); i < share.end(manifest.samples(), 0); ++i)
+      bytes += manifest.sample(i).length;
+    least = std::min(least, bytes);
+    most = std::max(most, bytes);
+  }
+  trial.parameter("rank_bytes_least", least);
+  trial.parameter("rank_bytes_most", most);
+}
+
+}  // namespace
+
 void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
                  uint64_t tier_bytes_read, Trial& trial) {
   trial.parameter("tier", tier.name);
   trial.parameter("threads", cell.threads);
   if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
-    trial.parameter("rank_scaling", "strong");
+    record_rank_parts(manifest, cell.repeats.front().tally.ranks.size(), trial);
   trial.tier("data", tier);
   trial.cache(cache_json(cell_cache(cell)));
   for (const RepeatFigures& repeat : cell.repeats) record_repeat(repeat, trial);
@@ -338,6 +360,7 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
     trial.sample(read_metrics::kScaling, first_rate > 0 ? cell.repeats[i].tally.sample_rate() / first_rate
                                                         : std::numeric_limits<double>::quiet_NaN());
   }
+  if (!cell.baseline_loop.empty()) trial.parameter("baseline_loop", cell.baseline_loop);
   for (const double rate : cell.baseline_samples_per_s) trial.sample(read_metrics::kBaselineRate, rate);
   if (cell.ceiling_bytes_per_s > 0) {
     trial.parameter("ceiling_rung", cell.ceiling_probe);
@@ -348,8 +371,8 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   trial.sample(read_metrics::kErrors, double(cell.errors));
   trial.sample(shared_metrics::kTierBytesRead, double(tier_bytes_read));
   trial.parameter("checksums", manifest.facts().checksums);
-  if (std::vector<double> seconds = bytes_by_second(cell); !seconds.empty())
-    trial.series("payload_bytes", 1.0, std::move(seconds));
+  if (Series seconds = bytes_by_second(cell); !seconds.values.empty())
+    trial.series(shared_metrics::kPayloadSeries, std::move(seconds));
   trial.verdict(cell.verdict, cell.reason);
 }
 

@@ -30,6 +30,7 @@ struct ReadCell {
   unsigned threads = 1;
   std::vector<RepeatFigures> repeats;
   std::vector<double> baseline_samples_per_s;
+  std::string baseline_loop;       // name of the loop of the baseline: "blocking.2"
   double ceiling_bytes_per_s = 0;  // rate of the fastest probe or baseline repeat; 0: not measured
   std::string ceiling_probe;       // name of the fastest probe: "queued.2x16"
   Verdict verdict = Verdict::ok;   // the worst verdict that the cell has got so far

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "datagen/corpus/corpus_samples.hpp"
@@ -65,6 +67,34 @@ TEST_F(Sweep, MeasuresEveryCellWithABaselineForEachRepeatAndACeiling) {
       EXPECT_EQ(repeat.read_call_bytes, repeat.tally.bytes);
       EXPECT_EQ(repeat.cache.client_data, "memory");
     }
+  }
+}
+
+TEST_F(Sweep, TheBaselineHasTheReadersDepthAndNoCeilingOfShuffledRangesStreams) {
+  options_.threads = {2};
+  options_.depth = 8;
+  ReadSweep deep = sweep();
+  ASSERT_TRUE(deep.run().ok());
+  for (const ReadCell& cell : deep.cells()) {
+    EXPECT_EQ(cell.baseline_loop, "queued.2x8");
+    EXPECT_EQ(cell.baseline_samples_per_s.size(), 2U);
+    for (const double rate : cell.baseline_samples_per_s) EXPECT_GT(rate, 0);
+  }
+  ScriptedBackend backend;
+  const Manifest shards = scripted_shards(backend, 3);
+  const SampleList samples = corpus_samples(shards).value();
+  const std::vector<uint64_t> offsets;
+  const ReadWork work{
+      .manifest = &shards, .samples = &samples, .backend = &backend, .offsets = &offsets, .share = {}};
+  for (const auto& [order, streams] :
+       {std::pair{SampleOrder::sequential, true}, std::pair{SampleOrder::shuffled, false}}) {
+    ReadOptions options;
+    options.order = order;
+    const std::vector<LoopShape> probes = Yardsticks(work, options).probe_series(2);
+    EXPECT_EQ(std::any_of(probes.begin(), probes.end(),
+                          [](const LoopShape& probe) { return probe.kind == LoopKind::streamed; }),
+              streams);
+    EXPECT_EQ(Yardsticks(work, options).baseline_shape(2).name(), "blocking.2");
   }
 }
 

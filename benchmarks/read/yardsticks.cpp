@@ -62,7 +62,13 @@ ReadWork Yardsticks::own_part(ReadWork work) {
   return work;
 }
 
+LoopShape Yardsticks::baseline_shape(unsigned threads) const {
+  return options_.depth > 1 ? LoopShape{LoopKind::queued, threads, options_.depth}
+                            : LoopShape{LoopKind::blocking, threads, 1};
+}
+
 RunTally Yardsticks::baseline(const ReadSpec& spec) {
+  if (options_.depth > 1) return probe(baseline_shape(spec.threads), spec);
   return run_timed(spec, [&](const LoopEnd& end) {
     return options_.decode ? decoding_loop(spec.threads, end) : baseline_read(plan_, spec.threads, end);
   });
@@ -70,6 +76,9 @@ RunTally Yardsticks::baseline(const ReadSpec& spec) {
 
 std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
   std::vector<LoopShape> probes = ceiling_probes(plan_, threads);
+  // Streaming is other work than reads at random offsets, and its rate no ceiling of theirs.
+  if (options_.order == SampleOrder::shuffled)
+    std::erase_if(probes, [](const LoopShape& probe) { return probe.kind == LoopKind::streamed; });
   const LoopShape with_read_depth{LoopKind::queued, threads, options_.depth};
   const auto is_same = [&](const LoopShape& probe) { return probe.name() == with_read_depth.name(); };
   if (options_.depth > 1 && std::none_of(probes.begin(), probes.end(), is_same))

@@ -23,13 +23,15 @@ class Yardsticks {
   Yardsticks& operator=(const Yardsticks&) = delete;
 
   // Measures the baseline: runs its loop (datagen/yardsticks/baseline.hpp) on the samples of this rank. With
-  // ReadOptions::decode the loop also decodes after every read. The time includes the start and the end of
+  // ReadOptions::decode the loop also decodes after every read. With ReadOptions::depth above 1 it is a loop
+  // over queues of that depth (CeilingLoop), which cannot decode. The time includes the start and the end of
   // its threads. If `spec` asks for passes, it reads whole passes one after another. Only samples, bytes,
   // passes, times, the failure and its text (first_errors) are set in the result.
   RunTally baseline(const ReadSpec& spec);
+  LoopShape baseline_shape(unsigned threads) const;  // as many reads in flight as Penstock's reader
 
-  // The probes to try for `threads` clients: those of ceiling_probes(). If ReadOptions::depth is above 1,
-  // also one with queues of that depth.
+  // The probes to try for `threads` clients: those of ceiling_probes(). If the samples are shuffled, none
+  // that streams. If ReadOptions::depth is above 1, also one with queues of that depth.
   std::vector<LoopShape> probe_series(unsigned threads) const;
   // Runs one probe, timed in the same way as the baseline. In the first pass of a queued probe, the threads
   // and the memory are new, which makes it slow. So if that pass is short and more passes may follow, its

@@ -79,7 +79,9 @@ class Records(BenchTest):
         copies = 1 if direct else 2
         self.assertAlmostEqual(value(record, "write_amplification"), copies, delta=0.02 * copies)
         series = record["series"]
+        written = [sum(values["values"]) for name, values in series.items() if name.endswith("_bytes_written")]
         self.assertGreaterEqual(sum(series["slow_bytes_written"]["values"]), SAVES << 20)
+        self.assertAlmostEqual(sum(written), value(record, "write_amplification") * (SAVES << 20), delta=1)
         self.assertEqual("fast_bytes_written" in series, not direct)
         # What saves hold a training for is what their time tells; what is durable is later.
         self.assertGreaterEqual(value(record, "wall_s"), sum(metrics["checkpoint_block_s"]["samples"]) + sum(metrics["step_s"]["samples"]) - 1e-6)

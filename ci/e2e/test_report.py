@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 
 from messages import message
@@ -62,6 +63,23 @@ class Report(CliTest):
         self.assertIn(message("speedup-over-one-thread", n=1), done.stdout)
         line = json.loads(self.run_cli("report", "runs", "-o", "r.html", "--json").stdout)
         self.assertEqual(line["records"], 6)
+
+    def test_card_table_and_what_changed_have_one_figure_of_all_runs(self):
+        def runs(first, rates):
+            return [synthetic.read(first + i, "disk", 1, "cold", rate, 400, noise=0, repeats=3) for i, rate in enumerate(rates)]
+
+        rates = [151.5, 149.8, 139.5, 150.2, 145.1, 150.6, 141.3]
+        synthetic.write(self.dir / "monday", runs(50, [200] * 7))
+        synthetic.write(self.dir / "tuesday", runs(0, rates) + [synthetic.read(20, "disk", 2, "cold", 100, 400, noise=0)])
+        done = self.run_cli("report", "tuesday", "--baseline", "monday", "-o", "r.html")
+        page = (self.dir / "r.html").read_text()
+        tile, = re.findall(r'class="tile-value">([^<]+)<', page)
+        self.assertEqual(tile, "149.8")
+        reading, = re.findall(r'<section id="reading".*?</section>', page, re.DOTALL)
+        self.assertIn(">149.8<", reading)
+        changes, = re.findall(r'<section id="changes".*?</section>', page, re.DOTALL)
+        self.assertIn(">149.8 MiB/s<", changes)
+        self.assertIn(message("repeats-of-several-runs", n=7), done.stdout)
 
     def test_units(self):
         self.report(synthetic.whole_experiment(), "--units", "si")

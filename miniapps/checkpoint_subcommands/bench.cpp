@@ -150,8 +150,9 @@ class Bench {
   static std::vector<double> steps_ended(const SavingRun& done) {
     std::vector<double> steps_per_interval(done.slow_bytes.size());
     for (const Period& step : done.steps) {
+      if (steps_per_interval.empty()) break;
       const auto interval = size_t(step.end_s / done.interval_s);
-      if (interval < steps_per_interval.size()) steps_per_interval[interval] += 1;
+      steps_per_interval[std::min(interval, steps_per_interval.size() - 1)] += 1;
     }
     return steps_per_interval;
   }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -62,24 +63,49 @@ class ByteSeries {
 
  private:
   void count_loop() {
-    Clock::time_point next = Clock::now();
+    Clock::time_point next = begin_;
+    Clock::time_point before = begin_;
     for (bool ended = false; !ended;) {
       next += interval_;
       {
         std::unique_lock lock(mutex_);
         ended = changed_.wait_until(lock, next, [&] { return ended_; });
       }
+      const Clock::time_point now = Clock::now();
       const uint64_t slow_now = slow_.backend->moved_bytes().written;
-      slow_bytes.push_back(double(slow_now - std::exchange(slow_before_, slow_now)));
-      if (fast_ == nullptr) continue;
-      const uint64_t fast_now = fast_->backend->moved_bytes().written;
-      fast_bytes.push_back(double(fast_now - std::exchange(fast_before_, fast_now)));
+      spread(slow_bytes, slow_now - std::exchange(slow_before_, slow_now), before, now);
+      if (fast_ != nullptr) {
+        const uint64_t fast_now = fast_->backend->moved_bytes().written;
+        spread(fast_bytes, fast_now - std::exchange(fast_before_, fast_now), before, now);
+      }
+      before = now;
+      next = std::max(next, begin_ + (now - begin_) / interval_ * interval_);
+    }
+  }
+  // Adds `bytes` that were written from `from` to `to` evenly to the intervals of that time. On a busy
+  // machine the thread wakes late, and this time spans several intervals. Whole bytes are added, so that no
+  // byte is lost by rounding.
+  void spread(std::vector<double>& series, uint64_t bytes, Clock::time_point from,
+              Clock::time_point to) const {
+    const auto first = size_t((from - begin_) / interval_);
+    const auto last = size_t(std::max(to - begin_ - std::chrono::nanoseconds(1), from - begin_) / interval_);
+    if (series.size() <= last) series.resize(last + 1, 0.0);
+    const double length = std::max(1.0, double((to - from).count()));
+    uint64_t added = 0;
+    for (size_t i = first; i <= last; ++i) {
+      const Clock::time_point end = begin_ + interval_ * int64_t(i + 1);
+      const uint64_t so_far =
+          i == last ? bytes
+                    : std::min(bytes, uint64_t(double(bytes) * double((end - from).count()) / length));
+      series[i] += double(so_far - added);
+      added = so_far;
     }
   }
 
   const Tier& slow_;
   const Tier* const fast_;
   const std::chrono::nanoseconds interval_;
+  const Clock::time_point begin_ = Clock::now();
   uint64_t slow_before_;
   uint64_t fast_before_;
   std::mutex mutex_;  // guards ended_
@@ -87,6 +113,10 @@ class ByteSeries {
   bool ended_ = false;
   std::jthread thread_;  // last: it uses the other members
 };
+
+uint64_t sum_of(const std::vector<double>& bytes) {
+  return uint64_t(std::accumulate(bytes.begin(), bytes.end(), 0.0));
+}
 
 MovedBytes moved_since(const MovedBytes& before, const MovedBytes& now) {
   return {.read = now.read - before.read, .written = now.written - before.written};
@@ -180,6 +210,9 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
     run.finalize_s = seconds_since(trained_at, drained_at);
     run.slow = moved_since(slow_before, slow.backend->moved_bytes());
     if (fast != nullptr) run.fast = moved_since(fast_before, fast->backend->moved_bytes());
+    // What a run wrote is what its series adds up to.
+    run.slow.written = sum_of(run.slow_bytes);
+    if (fast != nullptr) run.fast.written = sum_of(run.fast_bytes);
     run.counts = saver->counts();
     run.checkpoints = saver->times();
     for (CheckpointTimes& times : run.checkpoints) {

@@ -279,8 +279,11 @@ Result<void> CellRun::measure() {
 Result<void> CellRun::report(const TrainOutcome& outcome) {
   PENSTOCK_TRY(observers_.record(outcome, trial_));
   record_outcome(outcome, plan_, trial_);
-  if (!plan_.searches_accelerators && outcome.figures.wall_s > 0)
-    trial_.series("payload_bytes", 1.0, outcome.bytes_by_second);
+  if (!plan_.searches_accelerators && outcome.figures.wall_s > 0) {
+    Series series;
+    series.append_seconds(outcome.bytes_by_second, outcome.figures.wall_s);
+    trial_.series(shared_metrics::kPayloadSeries, std::move(series));
+  }
   return success();
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "io_backends/core/cli/table.hpp"
 #include "miniapps/train/train_metrics.hpp"
 #include "results/cells/cells.hpp"
 
@@ -26,6 +27,12 @@ std::vector<StageTally> stage_times(const Record& record) {
   std::stable_sort(stages.begin(), stages.end(),
                    [&](const StageTally& a, const StageTally& b) { return pos(a.stage) < pos(b.stage); });
   return stages;
+}
+
+std::string busy_share_text(const StageTally& stage) {
+  return stage.stage == "accelerator" || stage.total_s() <= 0
+             ? "-"
+             : format_percent(stage.busy_s / stage.total_s());
 }
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 // Reads from a record how long each stage of the pipeline was busy, starved and blocked.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "miniapps/pipeline/batch_source.hpp"
@@ -12,5 +13,9 @@ namespace penstock {
 // the known stages first, in the order of the pipeline (list, read, decode, ...). Other stages follow, sorted
 // by name.
 std::vector<StageTally> stage_times(const Record& record);
+
+// The share of its time that a stage was busy, as text. "-" for the accelerator: its busy time is given as
+// accelerator utilization, which leaves out the first step and the work between steps.
+std::string busy_share_text(const StageTally& stage);
 
 }  // namespace penstock

@@ -110,8 +110,7 @@ std::string stage_table(std::span<const Record> records) {
   for (const Record& record : records) {
     for (const StageTally& stage : stage_times(record)) {
       table.row({tier_name(record), stage.stage, format_seconds(stage.busy_s),
-                 format_seconds(stage.starved_s), format_seconds(stage.blocked_s),
-                 stage.total_s() > 0 ? format_percent(stage.busy_s / stage.total_s()) : "-"});
+                 format_seconds(stage.starved_s), format_seconds(stage.blocked_s), busy_share_text(stage)});
     }
   }
   return table.empty() ? "" : "\n" + table.text();

@@ -12,12 +12,13 @@
 namespace penstock {
 namespace {
 
-// A text that is equal for records of one sweep, arm and machine. "" for a record that no sweep made. Also ""
-// for checkpoint saves, because they are compared pair by pair.
-std::string sweep_of(const Record& record) {
-  if (!record.label.contains("sweep") || record.command == "checkpoint") return "";
+// A text that is equal for records that may be joined if their work is the same. "" for a record that stays
+// as it is: checkpoint saves are compared pair by pair, and sums over a run of `train` are those of one run.
+std::string runs_key(const Record& record) {
+  const bool is_round = record.label.contains("sweep") && record.command != "checkpoint";
+  if (!is_round && record.command != "read") return "";
   return record.command + "|" + label_text(record) + "|" + arm_of(record) + "|" +
-         environment_text(record, "host");
+         environment_text(record, "host") + (is_round ? "" : "|" + corpus_text(record, "checksum"));
 }
 
 void append_samples(Record& pooled, const Record& round) {
@@ -42,18 +43,22 @@ Record pool(const std::vector<const Record*>& rounds) {
 }  // namespace
 
 size_t pool_rounds(std::vector<StoredRecord>& records) {
-  std::map<std::string, std::vector<const Record*>> sweeps;
+  std::map<std::string, std::vector<const Record*>> groups;
   for (const StoredRecord& stored : records)
-    if (const std::string sweep = sweep_of(stored.record); !sweep.empty() && is_usable(stored.record))
-      sweeps[sweep].push_back(&stored.record);
-  std::map<const Record*, Record> pooled_records;  // latest round -> pooled record
+    if (const std::string key = runs_key(stored.record); !key.empty() && is_usable(stored.record))
+      groups[key].push_back(&stored.record);
+  struct Pooled {
+    Record record;
+    size_t runs = 0;
+  };
+  std::map<const Record*, Pooled> pooled_records;  // latest round -> all rounds
   std::set<const Record*> merged_records;
-  for (const auto& [sweep, members] : sweeps) {
+  for (const auto& [key, members] : groups) {
     for (Cell& cell : match_cells(members, {}).cells) {
       if (cell.base.size() < 2) continue;
       std::stable_sort(cell.base.begin(), cell.base.end(),
                        [](const Record* a, const Record* b) { return a->started < b->started; });
-      pooled_records.emplace(cell.base.back(), pool(cell.base));
+      pooled_records.emplace(cell.base.back(), Pooled{pool(cell.base), cell.base.size()});
       merged_records.insert(cell.base.begin(), cell.base.end() - 1);
     }
   }
@@ -62,7 +67,9 @@ size_t pool_rounds(std::vector<StoredRecord>& records) {
     if (merged_records.contains(&stored.record)) continue;
     const auto at = pooled_records.find(&stored.record);
     StoredRecord& copy = remaining.emplace_back(std::move(stored));
-    if (at != pooled_records.end()) copy.record = std::move(at->second);
+    if (at == pooled_records.end()) continue;
+    copy.record = std::move(at->second.record);
+    copy.runs = at->second.runs;
   }
   records = std::move(remaining);
   return merged_records.size();

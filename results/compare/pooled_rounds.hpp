@@ -1,5 +1,5 @@
-// Joins the rounds of a sweep into one record per cell. Each round of a sweep is a run that has its own
-// record. Only the samples of all rounds together show the spread and the intervals of the whole sweep.
+// Joins the rounds of a sweep, and repeated runs of `read`, into one record per cell. Each round or run has
+// its own record. Only the samples of all of them together show the spread and the intervals of the cell.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,12 @@
 
 namespace penstock {
 
-// Joins the records of each cell of a sweep into one. Records are of one cell if they have the same labels
-// (one of them is `sweep`), arm, machine and work (matched_cells.hpp). Only records with usable numbers are
-// joined. The joined record replaces the latest of them and has its facts. Its samples are in order of time,
-// and its verdict is the worst of all. All other records remain unchanged, also those of `checkpoint`.
-// Returns how many records were merged into others: 0 if none.
+// Joins the records of each cell into one. Records are of one cell if they have the same labels, arm, machine
+// and work (matched_cells.hpp). Without the label `sweep` only records of `read` are joined, and only if
+// their corpora are the same byte by byte. Only records with usable numbers are joined. The joined record
+// replaces the latest of them and has its facts. Its samples are in order of time, and its verdict is the
+// worst of all. All other records remain unchanged, also those of `checkpoint`. StoredRecord::runs counts
+// them. Returns how many records were merged into others: 0 if none.
 size_t pool_rounds(std::vector<StoredRecord>& records);
 
 }  // namespace penstock

@@ -28,11 +28,26 @@ TEST(PoolRounds, PutsTheSamplesOfACellInOrderOfTime) {
   EXPECT_EQ(records[1].record.id, "4");
 }
 
-TEST(PoolRounds, DoesNotPoolOtherSweepsOrRecordsWithoutASweep) {
-  std::vector<StoredRecord> records{round_of(1, 10, "1", ""), round_of(1, 11, "2", ""),
-                                    round_of(1, 12, "3", "s"), round_of(1, 13, "4", "t")};
+TEST(PoolRounds, DoesNotPoolOtherSweepsCorporaOrCommandsWithoutASweep) {
+  std::vector<StoredRecord> records{round_of(1, 10, "1", ""),  round_of(1, 11, "2", ""),
+                                    round_of(1, 12, "3", "s"), round_of(1, 13, "4", "t"),
+                                    round_of(1, 14, "5", ""),  round_of(1, 15, "6", "")};
+  records[0].record.corpus["checksum"] = "another";
+  for (const size_t i : {4U, 5U}) records[i].record.command = "train";
   EXPECT_EQ(pool_rounds(records), 0U);
-  EXPECT_EQ(records.size(), 4U);
+  EXPECT_EQ(records.size(), 6U);
+}
+
+TEST(PoolRounds, PoolsRepeatedRunsOfReadAndCountsThem) {
+  std::vector<StoredRecord> records{round_of(1, 150, "1", ""), round_of(1, 141, "3", ""),
+                                    round_of(1, 149, "2", ""), round_of(2, 90, "4", "")};
+  records.push_back(round_of(1, 10, "5", ""));
+  records.back().record.label["disk"] = "old";
+  EXPECT_EQ(pool_rounds(records), 2U);
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0].record.metrics.at("samples_per_s").value(), 149);
+  EXPECT_EQ(records[0].runs, 3U);
+  EXPECT_EQ(records[1].runs, 1U);
 }
 
 TEST(PoolRounds, DoesNotPoolArmsOrFailuresAndKeepsTheWorstVerdict) {

@@ -127,6 +127,34 @@ bool is_declared(std::string_view name, const Metric& metric, std::span<const Me
   });
 }
 
+void Series::append_seconds(std::span<const double> by_second, double wall_s) {
+  // A second that lacks no more than this is whole, because the last sample may end a little early.
+  constexpr double kSecondTolerance_s = 0.01;
+  const size_t intervals = std::max<size_t>(1, size_t(std::max(0.0, wall_s) + kSecondTolerance_s));
+  const size_t first = values.size();
+  values.resize(first + intervals, 0.0);
+  lengths_s.resize(first + intervals, 1.0);
+  for (size_t i = 0; i < by_second.size(); ++i) values[first + std::min(i, intervals - 1)] += by_second[i];
+  lengths_s.back() = wall_s - double(intervals - 1);
+}
+
+std::vector<double> Series::rates() const {
+  std::vector<double> all;
+  const size_t known = lengths_s.empty() && !values.empty() ? values.size() - 1 : values.size();
+  for (size_t i = 0; i < known; ++i)
+    all.push_back(values[i] / (lengths_s.empty() ? interval_s : lengths_s[i]));
+  return all;
+}
+
+std::vector<double> Series::ends_s() const {
+  std::vector<double> all;
+  const size_t known = rates().size();
+  double end_s = 0;
+  for (size_t i = 0; i < known; ++i)
+    all.push_back(lengths_s.empty() ? double(i + 1)* interval_s : end_s += lengths_s[i]);
+  return all;
+}
+
 Json to_json(const Record& record) {
   Json json{{"schema", record.schema},
             {"id", record.id},
@@ -145,8 +173,10 @@ Json to_json(const Record& record) {
   json["metrics"] = Json::object();
   for (const auto& [name, metric] : record.metrics) json["metrics"][name] = metric_json(metric);
   json["series"] = Json::object();
-  for (const auto& [name, series] : record.series)
+  for (const auto& [name, series] : record.series) {
     json["series"][name] = Json{{"interval_s", series.interval_s}, {"values", series.values}};
+    if (!series.lengths_s.empty()) json["series"][name]["lengths_s"] = series.lengths_s;
+  }
   if (!record.pair.empty()) json["pair"] = record.pair;
   json["verdict"] = verdict_name(record.verdict);
   json["reason"] = record.reason;

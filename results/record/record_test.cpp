@@ -45,6 +45,29 @@ Record full_record() {
 }
 
 // The field names that docs/records.md documents, as one text. If a field is renamed, this test fails first.
+TEST(Series, AddsUpToTheRunAndHasNoIntervalThatIsTooShort) {
+  Series series;
+  series.append_seconds(std::vector<double>{80, 82, 7}, 2.09);
+  series.append_seconds(std::vector<double>{30}, 0.4);
+  series.append_seconds(std::vector<double>{10, 10, 1}, 1.995);  // a sample that ended late
+  series.append_seconds(std::vector<double>{50}, 3.5);           // then it stalled
+  EXPECT_EQ(series.values, (std::vector<double>{80, 89, 30, 10, 11, 50, 0, 0}));
+  double length_s = 0;
+  for (const double one : series.lengths_s) length_s += one;
+  EXPECT_DOUBLE_EQ(length_s, 2.09 + 0.4 + 1.995 + 3.5);
+  const std::vector<double> rates = series.rates();
+  EXPECT_DOUBLE_EQ(rates[1], 89 / 1.09);
+  EXPECT_DOUBLE_EQ(rates[2], 75);
+  EXPECT_DOUBLE_EQ(series.ends_s()[2], 2.49);
+}
+
+TEST(Series, OfAnEarlierVersionLeavesItsLastIntervalOut) {
+  const Series series{2.0, {80, 82, 7}};
+  EXPECT_EQ(series.rates(), (std::vector<double>{40, 41}));
+  EXPECT_EQ(series.ends_s(), (std::vector<double>{2, 4}));
+  EXPECT_TRUE(Series{}.rates().empty());
+}
+
 TEST(Record, HasExactlyTheDocumentedFields) {
   const Json json = to_json(full_record());
   std::string names;

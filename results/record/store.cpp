@@ -1,5 +1,6 @@
 #include "results/record/store.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -126,6 +127,12 @@ Result<void> read_measurements(const Fields& fields, Record& record) {
     Series& target = record.series[name];
     PENSTOCK_ASSIGN(target.interval_s, series_fields.number("interval_s"));
     PENSTOCK_ASSIGN(target.values, series_fields.numbers("values"));
+    if (series_fields.find("lengths_s") == nullptr) continue;
+    PENSTOCK_ASSIGN(target.lengths_s, series_fields.numbers("lengths_s"));
+    if (target.lengths_s.size() != target.values.size() ||
+        std::any_of(target.lengths_s.begin(), target.lengths_s.end(),
+                    [](double length) { return !(length > 0); }))
+      return series_fields.field_error("lengths_s", "list of as many positive numbers as values");
   }
   PENSTOCK_ASSIGN(const std::string verdict, fields.text("verdict"));
   PENSTOCK_ASSIGN(record.verdict, parse_verdict(verdict));

@@ -35,6 +35,7 @@ struct StoredRecord {
   std::filesystem::path file;
   size_t line = 0;                       // counted from 1
   std::optional<SealedPosition> seal{};  // absent if the line has no seal
+  size_t runs = 1;                       // how many records were joined into this one
 };
 
 struct RecordSet {

@@ -271,6 +271,22 @@ TEST_F(Store, CheckingAMissingFolderNeverShowsItToOthers) {
   EXPECT_EQ(seen, 0);
 }
 
+TEST(ParseRecord, LengthsOfIntervalsAreKeptAndFitTheirValues) {
+  Record record;
+  record.id = "0";
+  record.started = "2026-11-20T09:30:00Z";
+  record.command = "read";
+  record.series["payload_bytes"].append_seconds(std::vector<double>{5, 6, 7}, 2.5);
+  Json json = to_json(record);
+  const auto parsed = record_from_json(json);
+  ASSERT_TRUE(parsed.ok()) << parsed.error().message();
+  EXPECT_EQ(parsed->series.at("payload_bytes").lengths_s, (std::vector<double>{1, 1.5}));
+  for (const Json& wrong : {Json{1.0}, Json{1.0, 0.0}, Json{1.0, -1.0}, Json{"1", 2}}) {
+    json["series"]["payload_bytes"]["lengths_s"] = wrong;
+    EXPECT_FALSE(record_from_json(json).ok()) << wrong.dump();
+  }
+}
+
 TEST(RandomId, IsHexAndDiffers) {
   std::set<std::string> ids;
   for (int i = 0; i < 100; ++i) ids.insert(random_id(8));

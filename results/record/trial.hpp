@@ -32,8 +32,9 @@ class Trial {
   void corpus(Json facts) { record_.corpus = std::move(facts); }  // corpus_json()
   // Adds a series of amounts over time: `values` has one amount for each interval of `interval_s` seconds.
   void series(std::string_view name, double interval_s, std::vector<double> values) {
-    record_.series[std::string(name)] = {interval_s, std::move(values)};
+    series(name, Series{interval_s, std::move(values)});
   }
+  void series(std::string_view name, Series series) { record_.series[std::string(name)] = std::move(series); }
   void pair(std::string_view suite, uint64_t index, std::string_view arm);
 
   // Adds one more raw sample of a metric. If the metric is a family, its name has a star, which `part`

@@ -82,16 +82,16 @@ Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output) {
   chart.summary = "Bytes delivered in each interval of the measurement; the table next to it summarises them";
   std::set<double> times;
   for (const NamedSeries& row : rows)
-    for (size_t i = 0; i < row.series->values.size(); ++i)
-      times.insert(double(i + 1) * row.series->interval_s);
+    for (const double end_s : row.series->ends_s()) times.insert(end_s);
   chart.x.assign(times.begin(), times.end());
   for (const NamedSeries& row : rows) {
     ChartSeries line{row.label, row.colour, Stroke::solid, row.series->values.size() < 40, {}, {}, {}};
     line.y.resize(chart.x.size());
-    for (size_t i = 0; i < row.series->values.size(); ++i) {
-      const double time = double(i + 1) * row.series->interval_s;
-      const auto at = std::lower_bound(chart.x.begin(), chart.x.end(), time) - chart.x.begin();
-      line.y[size_t(at)] = row.series->values[i] / row.series->interval_s / chart_unit(output);
+    const std::vector<double> rates = row.series->rates();
+    const std::vector<double> ends_s = row.series->ends_s();
+    for (size_t i = 0; i < rates.size(); ++i) {
+      const auto at = std::lower_bound(chart.x.begin(), chart.x.end(), ends_s[i]) - chart.x.begin();
+      line.y[size_t(at)] = rates[i] / chart_unit(output);
     }
     chart.series.push_back(std::move(line));
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -51,6 +52,24 @@ std::string describe_corpora(const std::vector<Record>& records, const Output& o
   return verdicts::enumerate(corpora, 3);
 }
 
+// Warns if rows have the repeats of several runs. The rounds of a sweep are meant to be one measurement, so
+// they need no warning.
+std::optional<Sentence> describe_joined(const RecordSet& set) {
+  size_t rows = 0;
+  size_t runs = 0;
+  for (const StoredRecord& stored : set.records) {
+    if (stored.runs < 2 || stored.record.label.contains("sweep")) continue;
+    ++rows;
+    runs += stored.runs;
+  }
+  if (rows == 0) return std::nullopt;
+  return Sentence{Tone::caution, "joined",
+                  fmt::format("{} {} the repeats of {} runs of the same work. To compare runs, give each a "
+                              "--label, or pass the earlier ones by --baseline.",
+                              count_of(rows, "row"), rows == 1 ? "joins" : "join", runs),
+                  "records"};
+}
+
 }  // namespace
 
 Page make_page(const RecordSet& set, const Output& output, const std::string& title,
@@ -66,6 +85,7 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   PageState state;
   state.output = output;
   state.sentences = sentences(records, output);
+  if (auto joined = describe_joined(set)) state.sentences.push_back(*std::move(joined));
   state.first_record = records.data();
   // The sections must be made in this order: it decides colours, chart numbers and the table of contents.
   std::string body = headline_section(records, set.problems, state);

@@ -181,7 +181,7 @@ TEST(Page, TrainingOverThreadsAndPrefetchIsOneTable) {
   const std::vector<Record> records{train_record(1, 0, 0.31), train_record(1, 4, 0.47),
                                     train_record(16, 4, 0.98)};
   const std::string page = page_of(records);
-  const std::string caption = "alexnet on disk: how busy the accelerator was";
+  const std::string caption = "alexnet on disk: accelerator utilization (AU)";
   ASSERT_TRUE(has(page, caption));
   const std::string table = page.substr(page.find(caption), 1500);
   for (const char* part : {"prefetch 0", "prefetch 4", "31%", "47%", "98%"})

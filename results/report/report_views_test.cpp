@@ -75,10 +75,9 @@ TEST(HeatMap, HasItsNumbersInCellsThatLinkToTheirRecords) {
   EXPECT_TRUE(has(page, "class=\"number heat-3\"><a href=\"#record-1\">31%</a>"));
   EXPECT_TRUE(has(page, "class=\"number heat-9\"><a href=\"#record-4\">98%</a>"));
   EXPECT_TRUE(has(page, "class=\"number heat-none\">-<"));
-  EXPECT_TRUE(has(
-      section(page, "training"),
-      "16 threads with prefetch 4 keep the accelerator busy 98% of the time, the most that was measured for "
-      "alexnet on disk; 4 threads with prefetch 4 come within 5% of that (96%)."));
+  EXPECT_TRUE(has(section(page, "training"),
+                  "16 threads with prefetch 4 reach AU 98%, the most that was measured for "
+                  "alexnet on disk; 4 threads with prefetch 4 come within 5% of that (AU 96%)."));
 }
 
 TEST(HeatMap, ColoursNothingWithoutAScale) {

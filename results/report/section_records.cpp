@@ -49,8 +49,8 @@ std::string main_value(const Record& record, const Output& output) {
 
 using SeriesByWork = std::map<std::string, std::vector<NamedSeries>>;
 
-// A sentence about the most uneven series: the one whose slowest interval is furthest below its median. The
-// last interval is ignored, because it may be shorter. "" if there is no series.
+// A sentence about the most uneven series: the one whose slowest interval is furthest below its median. "" if
+// there is no series.
 std::string least_even_series(const SeriesByWork& charts) {
   double lowest_fraction = 2;
   std::string name;
@@ -58,11 +58,10 @@ std::string least_even_series(const SeriesByWork& charts) {
   size_t lowest_part = 0;
   for (const auto& [common, rows] : charts) {
     for (size_t i = 0; i < rows.size(); ++i) {
-      const std::vector<double>& values = rows[i].series->values;
-      const std::vector<double> full_intervals(values.begin(), values.end() - 1);
-      const double middle = median(full_intervals);
-      if (middle <= 0 || percentile(full_intervals, 0) / middle >= lowest_fraction) continue;
-      lowest_fraction = percentile(full_intervals, 0) / middle;
+      const std::vector<double> rates = rows[i].series->rates();
+      const double middle = median(rates);
+      if (middle <= 0 || percentile(rates, 0) / middle >= lowest_fraction) continue;
+      lowest_fraction = percentile(rates, 0) / middle;
       name = fmt::format("{} ({})", rows[i].label, common);
       lowest_part = parts_before + i / kMostLinesPerChart;
     }
@@ -70,7 +69,7 @@ std::string least_even_series(const SeriesByWork& charts) {
   }
   if (name.empty()) return "";
   return answer_html(
-      fmt::format("The least even series is that of {}: in its slowest interval {} of the median arrived.",
+      fmt::format("The least even series is that of {}: its slowest interval has {} of the median rate.",
                   name, format_percent(lowest_fraction)),
       group_anchor("time", lowest_part));
 }
@@ -126,8 +125,7 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
                        {"of", Kind::number, "the length of one interval"}});
       for (size_t i = 0; i < rows.size(); ++i) {
         rows[i].colour = i;
-        std::vector<double> rates;
-        for (const double bytes : rows[i].series->values) rates.push_back(bytes / rows[i].series->interval_s);
+        const std::vector<double> rates = rows[i].series->rates();
         table.row({rows[i].label, format_rate(percentile(rates, 0), state.output),
                    format_rate(median(rates), state.output),
                    format_rate(percentile(rates, 100), state.output), std::to_string(rates.size()),

@@ -9,6 +9,7 @@
 #include "results/cells/cells.hpp"
 #include "results/cells/record_view.hpp"
 #include "results/record/records_testing.hpp"
+#include "results/report/page_state.hpp"
 
 namespace penstock {
 namespace {
@@ -37,6 +38,23 @@ TEST(ReadCells, TheLatestOfRepeatedRunsCounts) {
   const auto groups = read_groups(records);
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_EQ(groups[0].curves[0].by_count.at(1), &records[0]);
+}
+
+TEST(ReadCells, ATileHasTheBestRateOfAllGroupsOfItsTier) {
+  std::vector<Record> records;
+  for (const double rate : {411.0, 671.0, 602.0, 120.0}) {
+    records.push_back(read_cell("pfs", 2, "cold", rate));
+    records.back().parameters["ranks"] = int(records.size());
+  }
+  records.push_back(read_cell("pfs", 2, "warm", 9000));
+  records.push_back(read_cell("shm", 2, "warm", 5000));
+  report::PageState state;
+  state.first_record = records.data();
+  const std::vector<std::string> tiles = view_registry().find("read").value()->tiles(records, state);
+  ASSERT_EQ(tiles.size(), 2U);
+  EXPECT_NE(tiles[0].find(">671.0<"), std::string::npos) << tiles[0];
+  EXPECT_NE(tiles[0].find("ranks 2"), std::string::npos) << tiles[0];
+  EXPECT_NE(tiles[1].find("shm"), std::string::npos) << "a tier that was not read cold";
 }
 
 TEST(ReadCells, GroupsOfDifferentCorporaNameThemAndTheirSizes) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/read_report.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
 
@@ -20,9 +21,9 @@ using namespace read_metrics;
 std::optional<double> baseline_bytes(const Record& record) {
   const auto bytes = metric_value(record, kPayloadRate);
   const auto samples = metric_value(record, kSampleRate);
-  const auto baseline = metric_value(record, kBaselineRate);
-  if (!bytes || !samples || !baseline || *samples <= 0) return std::nullopt;
-  return *baseline * *bytes / *samples;
+  const Metric* const baseline = baseline_rate(record);
+  if (!bytes || !samples || baseline == nullptr || *samples <= 0) return std::nullopt;
+  return baseline->value() * *bytes / *samples;
 }
 
 // Adds the series to the chart unless it has no values.

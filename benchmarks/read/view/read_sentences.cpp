@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "benchmarks/read/read_metrics.hpp"
@@ -163,30 +164,60 @@ void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vecto
   out.push_back({tone_of({&curve}), "scaling", text + group_note(group, {&curve}) + "."});
 }
 
-// Two records of two curves, at the highest thread count at which both curves have one.
+// Two records of two curves.
 struct RowPair {
   const Record* first = nullptr;
   const Record* second = nullptr;
-  std::string threads;         // the thread count as text: "4 threads"
+  std::string threads;         // the thread count as text: "4 threads"; that of the second if they differ
   double ratio = 0;            // rate of the second record divided by that of the first
   double larger_spread = 0;    // the larger spread of the two records' repeats
   bool single_repeat = false;  // whether one of the two curves has a record of a single repeat
   double faster_ratio() const { return std::max(ratio, 1 / ratio); }
+  bool is_noise() const { return faster_ratio() - 1 <= larger_spread && larger_spread > kSameRateTolerance; }
+  bool is_same() const { return faster_ratio() < 1 + kSameRateTolerance; }
 };
+
+// Compares two rows that both have a rate.
+RowPair compared_rows(const ReadCurve& a, const Record* first, const ReadCurve& b, const Record* second,
+                      uint64_t threads) {
+  return {first,
+          second,
+          threads_text(threads),
+          *rate_of(*second) / *rate_of(*first),
+          std::max(spread_of(*first), spread_of(*second)),
+          any_has_single_repeat({&a, &b})};
+}
+
+// The rows at each thread count at which both curves have a rate.
+std::map<uint64_t, RowPair> common_rows(const ReadCurve& a, const ReadCurve& b) {
+  std::map<uint64_t, RowPair> common;
+  for (const auto& [threads, record] : a.by_count)
+    if (const auto other = b.by_count.find(threads);
+        other != b.by_count.end() && rate_of(*record) && rate_of(*other->second))
+      common.emplace(threads, compared_rows(a, record, b, other->second, threads));
+  return common;
+}
 
 std::optional<RowPair> last_common_rows(const ReadCurve& a, const ReadCurve* b) {
   if (b == nullptr) return std::nullopt;
-  for (auto at = a.by_count.rbegin(); at != a.by_count.rend(); ++at) {
-    const auto other_row = b->by_count.find(at->first);
-    if (other_row == b->by_count.end() || !rate_of(*at->second) || !rate_of(*other_row->second)) continue;
-    return RowPair{at->second,
-                   other_row->second,
-                   threads_text(at->first),
-                   *rate_of(*other_row->second) / *rate_of(*at->second),
-                   std::max(spread_of(*at->second), spread_of(*other_row->second)),
-                   any_has_single_repeat({&a, b})};
-  }
-  return std::nullopt;
+  const std::map<uint64_t, RowPair> common = common_rows(a, *b);
+  return common.empty() ? std::nullopt : std::optional(common.rbegin()->second);
+}
+
+// The row with the highest rate; the end of the map if no row has a rate.
+std::map<uint64_t, const Record*>::const_iterator best_row(const ReadCurve& curve) {
+  auto best = curve.by_count.end();
+  for (auto at = curve.by_count.begin(); at != curve.by_count.end(); ++at)
+    if (rate_of(*at->second) &&
+        (best == curve.by_count.end() || *rate_of(*at->second) > *rate_of(*best->second)))
+      best = at;
+  return best;
+}
+
+std::string rate_text(const Record& record, const Output& output) {
+  const Metric& rate = *throughput(record);
+  return rate.unit == "B/s" ? fmt::format("{} {}", format_rate(rate.value(), output), rate_unit(output))
+                            : format_number(rate.value()) + " samples/s";
 }
 
 std::string cannot_be_distinguished(const std::string& what, const RowPair& rows) {
@@ -204,23 +235,58 @@ void describe_pair(const RowPair& rows, const std::string& text, const std::stri
                  group_anchor("reading", group)});
 }
 
-void describe_tiers(const ReadGroup& group, std::vector<Sentence>& out) {
+// The ratio of the rates of `fast` and `slow` at each common thread count: "; at equal threads 5.0x at 1 and
+// the same at 8". "" if the best rows already are those of the only such count.
+std::string equal_threads_text(const ReadCurve& slow, const ReadCurve& fast, bool best_at_equal_threads) {
+  const std::map<uint64_t, RowPair> common = common_rows(slow, fast);
+  if (common.size() < (best_at_equal_threads ? 2U : 1U)) return "";
+  constexpr size_t kMostCounts = 12;
+  std::vector<std::string> parts;
+  for (const auto& [threads, rows] : common)
+    parts.push_back(fmt::format("{} at {}",
+                                rows.is_noise()  ? "no clear difference"
+                                : rows.is_same() ? "the same"
+                                : rows.ratio < 1 ? fmt::format("{:.2g}x", rows.ratio)
+                                                 : ratio_text(rows.ratio),
+                                threads));
+  return "; at equal threads " + enumerate(parts, kMostCounts);
+}
+
+// Compares two tiers: the best row of each, and the rows at equal thread counts.
+std::string tiers_text(const ReadCurve& a, const ReadCurve& b, const Output& output) {
+  const auto best_a = best_row(a);
+  const auto best_b = best_row(b);
+  if (best_a == a.by_count.end() || best_b == b.by_count.end()) return "";
+  const bool b_is_faster = *rate_of(*best_b->second) > *rate_of(*best_a->second);
+  const ReadCurve& slow = b_is_faster ? a : b;
+  const ReadCurve& fast = b_is_faster ? b : a;
+  const auto slow_row = b_is_faster ? best_a : best_b;
+  const auto fast_row = b_is_faster ? best_b : best_a;
+  const RowPair rows = compared_rows(slow, slow_row->second, fast, fast_row->second, fast_row->first);
+  const bool equal_threads = slow_row->first == fast_row->first;
+  // Only one thread count was measured, so "best" would tell nothing more.
+  const bool only_row = equal_threads && slow.by_count.size() == 1 && fast.by_count.size() == 1;
+  const std::string where = only_row
+                                ? "at " + rows.threads
+                                : fmt::format("at their best ({} at {}, {} at {})",
+                                              rate_text(*rows.second, output), threads_text(fast_row->first),
+                                              rate_text(*rows.first, output), threads_text(slow_row->first));
+  std::string text = fmt::format("{} feeds {} of {} {}", fast.tier, ratio_text(rows.ratio), slow.tier, where);
+  if (rows.is_noise())
+    text = fmt::format("{} and {} cannot be told apart {}: repeats lie up to {} apart", fast.tier, slow.tier,
+                       where, format_percent(rows.larger_spread));
+  else if (rows.is_same())
+    text = fmt::format("{} and {} feed the same {}, within {}", fast.tier, slow.tier, where,
+                       format_percent(kSameRateTolerance));
+  return text + equal_threads_text(slow, fast, equal_threads);
+}
+
+void describe_tiers(const ReadGroup& group, const Output& output, std::vector<Sentence>& out) {
   for (size_t i = 0; i < group.curves.size(); ++i)
     for (size_t j = i + 1; j < group.curves.size(); ++j) {
-      const auto rows = last_common_rows(group.curves[i], &group.curves[j]);
-      if (!rows) continue;
-      std::string fast = group.curves[i].tier;
-      std::string slow = group.curves[j].tier;
-      if (rows->ratio > 1) std::swap(fast, slow);
-      std::string text =
-          fmt::format("{} feeds {} of {} at {}", fast, ratio_text(rows->faster_ratio()), slow, rows->threads);
-      if (rows->faster_ratio() - 1 <= rows->larger_spread && rows->larger_spread > kSameRateTolerance)
-        text = cannot_be_distinguished(fast + " and " + slow, *rows);
-      else if (rows->faster_ratio() < 1 + kSameRateTolerance)
-        text = fmt::format("{} and {} feed the same at {}, within {}", fast, slow, rows->threads,
-                           format_percent(kSameRateTolerance));
-      out.push_back({tone_of({&group.curves[i], &group.curves[j]}), "tiers",
-                     text + group_note(group, {&group.curves[i], &group.curves[j]}) + "."});
+      const std::vector<const ReadCurve*> curves{&group.curves[i], &group.curves[j]};
+      if (const std::string text = tiers_text(*curves[0], *curves[1], output); !text.empty())
+        out.push_back({tone_of(curves), "tiers", text + group_note(group, curves) + "."});
     }
 }
 
@@ -247,13 +313,23 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
     }
 }
 
-// Reports that ranks read equal amounts of data, but at different rates.
+// Reports that ranks read at different rates, and whether they had equal amounts of data.
 void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                     std::vector<Sentence>& out) {
   for (const auto& [threads, record] : curve.by_count) {
-    const std::string text = rank_difference_text(
+    std::string text = rank_difference_text(
         fmt::format("At {} the ranks on {}", threads_text(threads), curve.tier), rank_rates(*record), output);
-    if (!text.empty()) out.push_back({Tone::caution, "ranks", text + group_note(group, {&curve}) + "."});
+    if (text.empty()) continue;
+    const auto least = parameter_number(*record, "rank_bytes_least");
+    const auto most = parameter_number(*record, "rank_bytes_most");
+    constexpr double kSameWork = 1.1;
+    if (least && most && *most > kSameWork * *least)
+      text += fmt::format(
+          ". Penstock's own split explains some of it: ranks get equal numbers of samples, which are {} to "
+          "{} a "
+          "pass",
+          format_bytes(*least, output), format_bytes(*most, output));
+    out.push_back({Tone::caution, "ranks", text + group_note(group, {&curve}) + "."});
   }
 }
 
@@ -286,8 +362,18 @@ void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
   std::vector<const ReadCurve*> curves;
   for (const ReadCurve& curve : group.curves) {
     std::vector<double> ratios;
-    for (const auto& [threads, record] : curve.by_count)
-      if (const auto ratio = baseline_ratio(*record)) ratios.push_back(*ratio);
+    for (const auto& [threads, record] : curve.by_count) {
+      const auto ratio = baseline_ratio(*record);
+      if (!ratio) continue;
+      if (*ratio <= kImpossibleBaselineRatio)
+        ratios.push_back(*ratio);
+      else
+        add_sentence(
+            out, Tone::caution, "baseline_invalid",
+            "{} of the baseline on {} at {} is impossible: it is the rate of the simplest loop on the "
+            "same work, so something else differed, such as what was cached{}.",
+            format_percent(*ratio), curve.tier, threads_text(threads), group_note(group, {&curve}));
+    }
     if (ratios.empty()) continue;
     curves.push_back(&curve);
     const auto [low, high] = std::minmax_element(ratios.begin(), ratios.end());
@@ -329,9 +415,10 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
                  enumerate(invalid_rows), group_note(group, {&curve}));
   if (peak_rate <= 0 || ceiling <= 0 || peak_rate > kCeilingTolerance * ceiling) return;
   const std::string ceiling_text = format_rate(ceiling, output) + " " + std::string(rate_unit(output));
-  std::string text =
-      fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier, format_percent(peak_rate / ceiling),
-                  ceiling_text, threads_text(fastest_threads));
+  // A rate may be above the ceiling by kCeilingTolerance, because both are measured.
+  const double share = std::min(peak_rate / ceiling, 1.0);
+  std::string text = fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier,
+                                 format_percent(share), ceiling_text, threads_text(fastest_threads));
   if (decodes(group))
     text = fmt::format("Reading {} and decoding come to {} {} at {}; its ceiling of {} is {} that",
                        curve.tier, format_rate(peak_rate, output), rate_unit(output),
@@ -355,9 +442,9 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
         std::string text =
             fmt::format("{} is {} {} warm than cold at {}", curve.tier, ratio_text(rows->faster_ratio()),
                         rows->ratio > 1 ? "faster" : "slower", rows->threads);
-        if (rows->faster_ratio() - 1 <= rows->larger_spread && rows->larger_spread > kSameRateTolerance)
+        if (rows->is_noise())
           text = cannot_be_distinguished(curve.tier + " cold and warm", *rows);
-        else if (rows->faster_ratio() < 1 + kSameRateTolerance)
+        else if (rows->is_same())
           text = fmt::format("{} is as fast cold as warm at {}", curve.tier, rows->threads);
         // cold.title starts with "cold, ". The rest says how this work differs from other work.
         const std::string work = cold.title.size() > 6 ? cold.title.substr(6) : "";
@@ -410,7 +497,7 @@ void describe_read(const std::vector<ReadGroup>& groups, const Output& output, s
       for (const ReadCurve& curve : group.curves) describe(group, curve);
     });
   };
-  for_each_group([&](const ReadGroup& group) { describe_tiers(group, out); });
+  for_each_group([&](const ReadGroup& group) { describe_tiers(group, output, out); });
   describe_labels(groups, out);
   describe_cold_warm(groups, out);
   for_each_curve(

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,13 @@ TEST(Sentences, RanksWithDifferentRatesAreReported) {
       has(only_sentence({over_ranks(80, 110)}, "ranks"),
           "At 2 threads the ranks on pfs lie 30% apart: the slowest at 80.0 MiB/s, the fastest at 110.0"));
   EXPECT_TRUE(sentence_texts({over_ranks(96, 105)}, "ranks").empty());
+  Record uneven = over_ranks(80, 110);
+  uneven.parameters["rank_bytes_least"] = 1 << 20;
+  uneven.parameters["rank_bytes_most"] = (1 << 20) + 1000;
+  EXPECT_FALSE(has(only_sentence({uneven}, "ranks"), "Penstock's own split"));
+  uneven.parameters["rank_bytes_most"] = 64 << 20;
+  EXPECT_TRUE(has(only_sentence({uneven}, "ranks"), "Penstock's own split"));
+  EXPECT_TRUE(has(only_sentence({uneven}, "ranks"), "1.0 MiB to 64 MiB")) << only_sentence({uneven}, "ranks");
 }
 
 TEST(Sentences, ScalingAndTiers) {
@@ -67,7 +75,25 @@ TEST(Sentences, ScalingAndTiers) {
   EXPECT_EQ(scaling[0], "disk stops scaling at 4 threads, 3.00x of 1 thread (cold).");
   EXPECT_EQ(scaling[1],
             "fast still gains at 8 threads, the most that were measured: 1.86x of 1 thread (cold).");
-  EXPECT_EQ(only_sentence(records, "tiers"), "fast feeds 3.1x of disk at 8 threads (cold).");
+  EXPECT_EQ(
+      only_sentence(records, "tiers"),
+      "fast feeds 3.1x of disk at their best (930.0 MiB/s at 8 threads, 300.0 MiB/s at 4 threads); at equal "
+      "threads 5.0x at 1 and 3.1x at 8 (cold).");
+}
+
+TEST(Sentences, TiersAreComparedAtTheirBestAndAtEveryCommonThreadCount) {
+  std::vector<Record> records;
+  for (const auto& [threads, fast, root] :
+       {std::tuple{1, 500.0, 260.0}, {4, 1200.0, 300.0}, {8, 2285.0, 300.0}, {16, 400.0, 1012.0}}) {
+    records.push_back(read_cell("fast", threads, "warm", fast));
+    records.push_back(read_cell("root", threads, "warm", root));
+  }
+  records.back() = noisy(records.back(), 0.1);
+  records[6] = noisy(read_cell("fast", 16, "warm", 1000), 0.9);
+  const std::string text = only_sentence(records, "tiers");
+  EXPECT_TRUE(
+      has(text, "fast feeds 2.3x of root at their best (2 285 MiB/s at 8 threads, 1 012 MiB/s at 16"));
+  EXPECT_TRUE(has(text, "1.9x at 1, 4.0x at 4, 7.6x at 8 and no clear difference at 16")) << text;
 }
 
 TEST(Sentences, AnOpenLoopReportsWhetherTheTierKeptUp) {
@@ -227,9 +253,9 @@ TEST(Sentences, TiersWithinFivePercentFeedTheSame) {
                   "feed the same at 2 threads"));
 }
 
-TEST(Sentences, TiersWithoutACommonThreadCountAreNotCompared) {
-  EXPECT_TRUE(
-      sentence_texts({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers").empty());
+TEST(Sentences, TiersWithoutACommonThreadCountAreComparedAtTheirBest) {
+  EXPECT_EQ(only_sentence({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 300)}, "tiers"),
+            "b feeds 3.0x of a at their best (300.0 MiB/s at 2 threads, 100.0 MiB/s at 1 thread) (warm).");
 }
 
 TEST(Sentences, RecordsThatDifferOnlyInALabelAreCompared) {
@@ -263,6 +289,19 @@ TEST(Sentences, BaselineIsPairedRepeatByRepeat) {
   record.metrics["samples_per_s"].samples = {98, 980, 9800};  // the same drift as in the other arm
   record.metrics["baseline_samples_per_s"] = {"1/s", Better::higher, "repeat", {100, 1000, 10000}};
   EXPECT_EQ(only_sentence({record}, "baseline"), "The client reached 98% of the baseline on disk (warm).");
+}
+
+TEST(Sentences, ABaselineOfAnotherDepthIsNotComparedAndAnImpossibleOneIsCalledSo) {
+  Record deep = read_cell("disk", 2, "cold", 100);
+  deep.parameters["depth"] = 32;
+  deep.metrics["samples_per_s"].samples = {443};
+  deep.metrics["baseline_samples_per_s"] = {"1/s", Better::higher, "repeat", {100}};
+  EXPECT_TRUE(sentence_texts({deep}, "baseline").empty());
+  deep.parameters["baseline_loop"] = "queued.2x32";
+  EXPECT_TRUE(has(only_sentence({deep}, "baseline"), "443%"));
+  deep.metrics["samples_per_s"].samples = {11502};
+  EXPECT_TRUE(sentence_texts({deep}, "baseline").empty());
+  EXPECT_TRUE(has(only_sentence({deep}, "baseline_invalid"), "is impossible"));
 }
 
 TEST(Sentences, CeilingAndInvalidCeiling) {

@@ -50,35 +50,51 @@ void describe_reading(std::span<const Record> records, const Output& output, std
   verdicts::describe_peers(peer_curves(records), groups, out);
 }
 
-// Makes a tile (a box with one number) for each tier: its best rate. The best cold rate is preferred if there
+// The best row of a tier among the groups of one cache state.
+struct BestRow {
+  std::string tier;
+  double rate = 0;
+  const Record* record = nullptr;
+  uint64_t threads = 0;
+  const ReadGroup* group = nullptr;
+};
+
+// Finds the best row of each tier over all groups with a closed loop. The best cold row is preferred if there
 // is one.
-std::vector<std::string> read_tiles(std::span<const Record> records, report::PageState& state) {
-  std::vector<ReadGroup> groups = read_groups(records);
-  std::vector<std::string> tiles;
-  std::set<std::string> shown;
-  std::stable_partition(groups.begin(), groups.end(),
-                        [](const ReadGroup& group) { return group.cache == "cold"; });
-  for (const ReadGroup& group : groups)
-    for (const ReadCurve& curve : group.open_loop ? std::vector<ReadCurve>() : group.curves) {
-      double best_rate = 0;
-      const Record* best_record = nullptr;
-      uint64_t best_threads = 0;
-      for (const auto& [threads, record] : curve.by_count)
-        if (const auto rate = metric_value(*record, read_metrics::kPayloadRate); rate && *rate > best_rate) {
-          best_rate = *rate;
-          best_record = record;
-          best_threads = threads;
+std::vector<BestRow> best_rows(const std::vector<ReadGroup>& groups) {
+  std::vector<BestRow> best;
+  for (const bool cold : {true, false})
+    for (const ReadGroup& group : groups) {
+      if (group.open_loop || (group.cache == "cold") != cold) continue;
+      for (const ReadCurve& curve : group.curves)
+        for (const auto& [threads, record] : curve.by_count) {
+          const auto rate = metric_value(*record, read_metrics::kPayloadRate);
+          if (!rate || *rate <= 0) continue;
+          const auto same_tier = [&](const BestRow& row) { return row.tier == curve.tier; };
+          auto at = std::find_if(best.begin(), best.end(), same_tier);
+          if (at == best.end()) at = best.insert(best.end(), BestRow{curve.tier});
+          if (at->group != nullptr && (at->rate >= *rate || (at->group->cache == "cold") != cold)) continue;
+          *at = {curve.tier, *rate, record, threads, &group};
         }
-      if (best_threads == 0 || !shown.insert(curve.tier).second) continue;
-      const std::string cache = cache_state(*best_record);
-      const std::string title_rest =
-          cache == group.cache && group.title.size() > cache.size() ? group.title.substr(cache.size()) : "";
-      tiles.push_back(report::tile_html(
-          format_rate(best_rate, state.output), rate_unit(state.output),
-          fmt::format("{} at its best{}{}: {} thread{}{}", curve.tier, cache.empty() ? "" : " ", cache,
-                      best_threads, best_threads == 1 ? "" : "s", title_rest),
-          report::colour_of(state.tiers, curve.tier)));
     }
+  return best;
+}
+
+// Makes a tile (a box with one number) for each tier: its best rate.
+std::vector<std::string> read_tiles(std::span<const Record> records, report::PageState& state) {
+  const std::vector<ReadGroup> groups = read_groups(records);
+  std::vector<std::string> tiles;
+  for (const BestRow& row : best_rows(groups)) {
+    const std::string cache = cache_state(*row.record);
+    const std::string& title = row.group->title;
+    const std::string title_rest =
+        cache == row.group->cache && title.size() > cache.size() ? title.substr(cache.size()) : "";
+    tiles.push_back(
+        report::tile_html(format_rate(row.rate, state.output), rate_unit(state.output),
+                          fmt::format("{} at its best{}{}: {}{}", row.tier, cache.empty() ? "" : " ", cache,
+                                      verdicts::threads_text(row.threads), title_rest),
+                          report::colour_of(state.tiers, row.tier)));
+  }
   return tiles;
 }
 

@@ -13,7 +13,7 @@ namespace penstock::verdicts {
 namespace {
 
 std::string value_text(double value, bool is_utilization) {
-  return is_utilization ? format_percent(value) : format_number(value) + " samples/s";
+  return is_utilization ? "AU " + format_percent(value) : format_number(value) + " samples/s";
 }
 
 }  // namespace
@@ -36,14 +36,13 @@ void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& 
     });
     const uint64_t threads = *whole_number(*best, "threads", 1);
     const uint64_t fewest_threads = *whole_number(*fewest_enough, "threads", 1);
-    const std::string what = shows_utilization ? "keep the accelerator busy" : "deliver";
-    std::string text = fmt::format("{} with prefetch {} {} {}{}, the most that was measured for {}",
-                                   threads_text(threads), *train_prefetch(*best),
-                                   threads == 1 && shows_utilization ? "keeps the accelerator busy"
-                                   : threads == 1                    ? "delivers"
-                                                                     : what,
-                                   value_text(value(best), shows_utilization),
-                                   shows_utilization ? " of the time" : "", grid.title);
+    const std::string what = shows_utilization ? "reach" : "deliver";
+    std::string text = fmt::format("{} with prefetch {} {}{} {}, the most that was measured for {}",
+                                   threads_text(threads), *train_prefetch(*best), what,
+                                   threads != 1        ? ""
+                                   : shows_utilization ? "es"
+                                                       : "s",
+                                   value_text(value(best), shows_utilization), grid.title);
     if (fewest_enough != best)
       text += fmt::format("; {} with prefetch {} come{} within {} of that ({})", threads_text(fewest_threads),
                           *train_prefetch(*fewest_enough), fewest_threads == 1 ? "s" : "",

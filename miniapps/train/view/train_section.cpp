@@ -23,18 +23,21 @@ using namespace saving_metrics;
 using Kind = HtmlTable::Kind;
 
 HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
-  HtmlTable table(group.title,
-                  {{"prefetch", Kind::number, "batches that may be ready ahead of the accelerator"},
-                   {"samples/s", Kind::number, ""},
-                   {std::string(rate_unit(state.output)), Kind::number, "payload"},
-                   {"accelerator busy", Kind::number, "steps x nominal step / time, the first step left out"},
-                   {"wait a step", Kind::number, "how long the accelerator waited for input, on average"},
-                   {"less waiting", Kind::number, "1 - wait / wait with prefetch 0"},
-                   {"first batch", Kind::number, ""},
-                   {"wall", Kind::number, "to the end of the last step"},
-                   {"steps", Kind::number, ""},
-                   {"verdict", Kind::words, ""},
-                   {"record", Kind::number, ""}});
+  HtmlTable table(
+      group.title,
+      {{"prefetch", Kind::number, "batches that may be ready ahead of the accelerator"},
+       {"samples/s", Kind::number, ""},
+       {std::string(rate_unit(state.output)), Kind::number, "payload"},
+       {"AU", Kind::number,
+        "accelerator utilization: steps x nominal step / time, without the first step, checkpoints "
+        "and validation"},
+       {"wait a step", Kind::number, "how long the accelerator waited for input, on average"},
+       {"less waiting", Kind::number, "1 - wait / wait with prefetch 0"},
+       {"first batch", Kind::number, ""},
+       {"wall", Kind::number, "to the end of the last step"},
+       {"steps", Kind::number, ""},
+       {"verdict", Kind::words, ""},
+       {"record", Kind::number, ""}});
   for (const auto& [prefetch, record] : group.at) {
     const auto samples = metric_value(*record, kSampleRate);
     const auto bytes = metric_value(*record, kPayloadRate);
@@ -71,11 +74,14 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
     const std::vector<StageTally> stages = stage_times(*record);
     if (stages.empty()) continue;
     const std::string caption = fmt::format("Stages of {} with prefetch {}", group.title, prefetch);
-    HtmlTable table(caption, {{"stage", Kind::words, ""},
-                              {"busy", Kind::number, "worked, summed over its threads"},
-                              {"starved", Kind::number, "waited for the stage before it"},
-                              {"blocked", Kind::number, "waited for space in the queue after it"},
-                              {"busy share", Kind::number, ""}});
+    HtmlTable table(caption,
+                    {{"stage", Kind::words, ""},
+                     {"busy", Kind::number, "worked, summed over its threads"},
+                     {"starved", Kind::number, "waited for the stage before it"},
+                     {"blocked", Kind::number, "waited for space in the queue after it"},
+                     {"busy share", Kind::number,
+                      "busy / (busy + starved + blocked), over the whole run; of the accelerator see "
+                      "AU"}});
     std::vector<Bar> bars;
     for (const StageTally& stage : stages) {
       bars.push_back({stage.stage,
@@ -83,8 +89,7 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
                        {"starved", "starved", stage.starved_s},
                        {"blocked", "blocked", stage.blocked_s}}});
       table.row({stage.stage, format_seconds(stage.busy_s), format_seconds(stage.starved_s),
-                 format_seconds(stage.blocked_s),
-                 stage.total_s() > 0 ? format_percent(stage.busy_s / stage.total_s()) : "-"});
+                 format_seconds(stage.blocked_s), busy_share_text(stage)});
     }
     out += "<div class=\"side-by-side\">\n" + state.add_bars(caption, bars) + table.html() + "</div>\n";
   }
@@ -158,7 +163,7 @@ std::string waterfalls_html(const TrainGroup& group, PageState& state) {
 std::string grid_html(const TrainGrid& grid, PageState& state) {
   const bool shows_utilization = grid_shows_utilization(grid);
   HeatMap map;
-  map.title = grid.title + (shows_utilization ? ": how busy the accelerator was" : ": samples/s");
+  map.title = grid.title + (shows_utilization ? ": accelerator utilization (AU)" : ": samples/s");
   map.row_label = "threads";
   double largest = 0;
   for (const uint64_t prefetch : grid.prefetches)
@@ -189,13 +194,16 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
 std::string train_section(std::span<const Record> records, PageState& state) {
   const std::vector<TrainGroup> groups = train_groups(records);
   if (groups.empty()) return "";
-  std::string out = state.open_section("training", "Training",
-                                       "A pipeline reads, decodes and batches real samples while an "
-                                       "accelerator steps at fixed deadlines. Prefetching "
-                                       "lets the next batches form while a step runs. A stage is busy, "
-                                       "starved by the stage before it, or blocked by the "
-                                       "queue after it; the times are summed over its threads.",
-                                       state.answers({"fed", "utilization", "grid", "lost", "bottleneck"}));
+  std::string out =
+      state.open_section("training", "Training",
+                         "A pipeline reads, decodes and batches real samples while an "
+                         "accelerator steps at fixed deadlines. Prefetching "
+                         "lets the next batches form while a step runs. A stage is busy, "
+                         "starved by the stage before it, or blocked by the "
+                         "queue after it; the times are summed over its threads. The accelerator's "
+                         "busy time is given as accelerator utilization (AU), which leaves out "
+                         "the first step, checkpoints and validation.",
+                         state.answers({"fed", "utilization", "grid", "lost", "bottleneck"}));
   const std::vector<TrainGrid> grids = train_grids(records);
   for (size_t i = 0; i < grids.size(); ++i)
     out += part_html(i, group_anchor("training-grid", i), grids[i].title + ": threads and prefetch",

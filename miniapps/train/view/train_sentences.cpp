@@ -50,11 +50,13 @@ void describe_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
   std::vector<std::string> parts;
   for (const auto& [prefetch, record] : group.at)
     if (const auto busy = metric_value(*record, kUtilization))
-      parts.push_back(fmt::format("{}{} with prefetch {}", format_percent(*busy),
-                                  parts.empty() ? " of the time" : "", prefetch));
+      parts.push_back(fmt::format("{} with prefetch {}", format_percent(*busy), prefetch));
   if (!parts.empty())
-    add_sentence(out, Tone::finding, "utilization", "The accelerator of {} was busy {}.", group.title,
-                 enumerate(parts));
+    add_sentence(
+        out, Tone::finding, "utilization",
+        "The accelerator utilization (AU) of {} was {}; AU leaves out the first step, checkpoints and "
+        "validation.",
+        group.title, enumerate(parts));
 }
 
 // Reads the metrics lost_s.*: how many seconds the accelerator lost for each cause, such as "decode". Sorted
@@ -109,14 +111,15 @@ void describe_lost(const TrainGroup& group, uint64_t prefetch, const Record& rec
     parts.push_back(fmt::format("{} to {}", format_percent(lost_s / *wall), loss_name(cause, record)));
   }
   if (sum_s < kLeastLostShare * *wall || parts.empty()) return;
-  add_sentence(
-      out, Tone::finding, "lost",
-      "With prefetch {}, the accelerator of {} lost {} of its time, the first batch included: {}.{}{}",
-      prefetch, group.title, format_percent(sum_s / *wall), enumerate(parts),
-      straggled ? slowest_rank(record) : "",
-      burns_processors(record) ? " Its steps and the workers share this machine's processors (burn=), "
-                                 "so that either makes the other slower."
-                               : "");
+  add_sentence(out, Tone::finding, "lost",
+               "With prefetch {}, the accelerator of {} lost {} of the wall time, the first batch included: "
+               "{}.{}{}",
+               prefetch, group.title, format_percent(sum_s / *wall), enumerate(parts),
+               straggled ? slowest_rank(record) : "",
+               burns_processors(record)
+                   ? " Its steps and the workers share this machine's processors (burn=), "
+                     "so that either makes the other slower."
+                   : "");
 }
 
 // Describes the run with one accelerator more than could be fed.
@@ -145,7 +148,7 @@ void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& reco
                  "With prefetch {}, not even one accelerator with steps of {} is known to be fed by {}: {}.",
                  prefetch, format_seconds(*step), group.title,
                  missed_by_machine ? "this machine was too busy to emulate it"
-                                   : fmt::format("it was busy {} of the time where {} was asked for",
+                                   : fmt::format("its AU was {} where {} was asked for",
                                                  format_percent(least), format_percent(*threshold)));
     return;
   }
@@ -153,8 +156,8 @@ void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& reco
   const bool limited_by_machine =
       limited_by == "client" || limited_by == "memory" || parameter_number(record, "accelerators_at_most");
   add_sentence(out, Tone::finding, "fed",
-               "With prefetch {}, {} feeds {}{:.0f} accelerator{} with steps of {}: all were busy at "
-               "least {} of the time, in {} runs in a row{}.",
+               "With prefetch {}, {} feeds {}{:.0f} accelerator{} with steps of {}: AU was at least {} in {} "
+               "runs in a row{}.",
                prefetch, group.title, limited_by_machine ? "at least " : "", *fed_number,
                *fed_number == 1 ? "" : "s", format_seconds(*step), format_percent(*threshold),
                utilization->samples.size(), with_one_more(record));
@@ -249,7 +252,18 @@ void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Re
                format_percent(kServedFromMemory), cached_epochs.size() == 1 ? "it says" : "they say");
 }
 
-// Names the bottleneck: the stage that was busy for the largest share of its time, if that is more than half.
+// Whether the accelerator waited for this stage more than for anything else. `causes` is sorted, the largest
+// loss first; empty in records that do not have the causes.
+bool caused_most_waiting(std::string_view stage, const std::vector<std::pair<double, std::string>>& causes) {
+  if (causes.empty()) return true;
+  const std::string_view cause = stage == "list" || stage == "open" ? "read"
+                                 : stage == "batch"                 ? "collate"
+                                                                    : stage;
+  return causes.front().first > 0 && causes.front().second == cause;
+}
+
+// Names the bottleneck: the stage that was busy for the largest share of its time, if that is more than half,
+// and if the accelerator waited for it. Names none if it is unknown whether the accelerator waited.
 void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   if (group.at.empty()) return;
   const auto& [prefetch, record] = *group.at.rbegin();
@@ -265,13 +279,21 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   constexpr double kNearlyAlways = 0.9;
   const bool is_accelerator = busiest->stage == "accelerator";
   const auto utilization = metric_value(*record, kUtilization);
-  // A stage before the accelerator limits nothing if the accelerator does not wait. Its busy share may be high all
-  // the same: a stage that has read all that the run needs is neither starved nor blocked.
+  // A stage before the accelerator limits nothing if the accelerator does not wait. Its busy share may be
+  // high all the same: a stage that has read all that the run needs is neither starved nor blocked.
   constexpr double kAlways = 0.98;
+  const auto computed = std::find_if(stages.begin(), stages.end(), [](const StageTally& stage) {
+    return stage.stage == "accelerator" && stage.busy_s > 0;
+  });
+  // Without steps that compute there is no utilization, and the accelerator takes each batch at once.
+  const double always_waiting = computed == stages.end() ? 0 : 1;
   if (share(*busiest) <= 0.5) return;
-  if (is_accelerator ? utilization.value_or(1) < kNearlyAlways : utilization.value_or(0) >= kAlways) return;
+  if (is_accelerator ? utilization.value_or(0) < kNearlyAlways
+                     : utilization.value_or(always_waiting) >= kAlways ||
+                           !caused_most_waiting(busiest->stage, lost_parts(*record)))
+    return;
   out.push_back(
-      {Tone::finding, "bottleneck",
+      {record->verdict == Verdict::client_bound ? Tone::caution : Tone::finding, "bottleneck",
        busiest->stage == "accelerator"
            ? fmt::format("With prefetch {}, the accelerator is the bottleneck of {}.", prefetch, group.title)
            : fmt::format("With prefetch {}, {} is the bottleneck of {}: its threads were busy {} of "

@@ -42,11 +42,40 @@ TEST(Sentences, UtilizationAndBottleneck) {
     record.metrics[std::string("stage_starved_s.") + stage] = {"s", Better::neither, "run", {10 - busy}};
   }
   EXPECT_EQ(only_sentence({record}, "utilization"),
-            "The accelerator of alexnet on disk was busy 93% of the time with prefetch 4.");
+            "The accelerator utilization (AU) of alexnet on disk was 93% with prefetch 4; AU leaves out the "
+            "first step, "
+            "checkpoints and validation.");
   EXPECT_TRUE(has(only_sentence({record}, "bottleneck"),
                   "With prefetch 4, decode is the bottleneck of alexnet on disk: its threads were busy 90%"));
   record.metrics["accelerator_utilization"].samples = {1};
   EXPECT_TRUE(sentence_texts({record}, "bottleneck").empty()) << "the accelerator waited for nothing";
+}
+
+TEST(Sentences, AStageIsTheBottleneckOnlyIfTheAcceleratorIsKnownToHaveWaitedForIt) {
+  Record record = train_cell(4, 0.06);
+  const auto set = [&](const std::string& name, double value) {
+    record.metrics[name] = {"s", Better::neither, "run", {value}};
+  };
+  set("stage_busy_s.read", 9);
+  set("stage_starved_s.read", 1);
+  set("stage_busy_s.batch", 1);
+  set("stage_starved_s.batch", 9);
+  const auto named = [&] { return !sentence_texts({record}, "bottleneck").empty(); };
+  EXPECT_TRUE(named()) << "nothing computes, so that the pipeline is always waited for";
+  set("stage_busy_s.accelerator", 5);
+  set("stage_starved_s.accelerator", 5);
+  EXPECT_FALSE(named()) << "a single step has no utilization: unknown";
+  set("accelerator_utilization", 0.5);
+  EXPECT_TRUE(named());
+  set("lost_s.barrier", 4);
+  set("lost_s.read", 1);
+  EXPECT_FALSE(named()) << "the accelerator lost its time to the barrier";
+  set("lost_s.read", 4.5);
+  EXPECT_TRUE(named());
+  set("stage_busy_s.accelerator", 9.9);
+  set("stage_starved_s.accelerator", 0.1);
+  record.metrics.erase("accelerator_utilization");
+  EXPECT_FALSE(named()) << "nor is the accelerator, as long as its utilization is unknown";
 }
 
 TEST(Sentences, AnAcceleratorIsBusyByOneDefinitionOnly) {
@@ -72,7 +101,7 @@ TEST(Sentences, WhatAnAcceleratorLostAndToWhom) {
   run_metric(record, "lost_s.straggler", {1.5});
   run_metric(record, "lost_s.queue", {0.01});
   EXPECT_EQ(only_sentence({record}, "lost"),
-            "With prefetch 4, the accelerator of alexnet on disk lost 20% of its time, the first batch "
+            "With prefetch 4, the accelerator of alexnet on disk lost 20% of the wall time, the first batch "
             "included: 15% to straggler and "
             "5% to read.");
   record.parameters["ranks"] = 4;
@@ -192,9 +221,8 @@ Record record_of_search(double fed) {
 TEST(Sentences, HowManyAcceleratorsAreFedAndWhatOneMoreCameTo) {
   Record record = record_of_search(7);
   EXPECT_EQ(only_sentence({record}, "fed"),
-            "With prefetch 2, alexnet on disk feeds 7 accelerators with steps of 50 ms: all were busy at "
-            "least 90% of "
-            "the time, in 5 runs in a row.");
+            "With prefetch 2, alexnet on disk feeds 7 accelerators with steps of 50 ms: AU was at least 90% "
+            "in 5 runs in a row.");
   record.parameters["one_more_missed_by"] = "input";
   run_metric(record, "utilization_with_one_more", {0.83});
   EXPECT_TRUE(has(only_sentence({record}, "fed"), "in a row; with one more it was 83%."));
@@ -216,7 +244,7 @@ TEST(Sentences, NoneFedSaysWhy) {
   Record record = record_of_search(0);
   run_metric(record, "accelerator_utilization", {0.92, 0.89});
   record.parameters["one_more_missed_by"] = "input";
-  EXPECT_TRUE(has(only_sentence({record}, "fed"), "it was busy 89% of the time where 90% was asked for"));
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "its AU was 89% where 90% was asked for"));
   record.parameters["one_more_missed_by"] = "client";
   EXPECT_TRUE(has(only_sentence({record}, "fed"), "this machine was too busy to emulate it"));
 }

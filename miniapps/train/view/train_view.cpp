@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "miniapps/train/train_metrics.hpp"
 #include "miniapps/train/view/train_parts.hpp"
@@ -55,7 +56,8 @@ void describe_training(std::span<const Record> records, const Output&, std::vect
 
 std::vector<std::string> train_tiles(std::span<const Record> records, report::PageState&) {
   std::vector<std::string> tiles;
-  for (const TrainGroup& group : train_groups(records)) {
+  const std::vector<TrainGroup> groups = train_groups(records);
+  for (const TrainGroup& group : groups) {
     if (group.at.empty()) continue;
     const uint64_t prefetch = group.at.rbegin()->first;
     const bool none_client_bound = std::all_of(group.at.begin(), group.at.end(), [](const auto& cell) {
@@ -65,18 +67,28 @@ std::vector<std::string> train_tiles(std::span<const Record> records, report::Pa
       tiles.push_back(
           report::tile_html(fmt::format("{:.0f}", *hidden * 100), "%",
                             fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
-    double best = -1;
-    uint64_t best_prefetch = 0;
-    for (const auto& [other, measured] : group.at)
-      if (const auto busy = metric_value(*measured, train_metrics::kUtilization); busy && *busy > best) {
-        best = *busy;
-        best_prefetch = other;
-      }
-    if (best >= 0)
-      tiles.push_back(report::tile_html(
-          fmt::format("{:.0f}", best * 100), "%",
-          fmt::format("accelerator busy at best, {}, prefetch {}", group.title, best_prefetch), 2));
   }
+  // The accelerator's tile is the best of all groups of one app and tier.
+  struct Best {
+    double busy = 0;
+    const TrainGroup* group = nullptr;
+    uint64_t prefetch = 0;
+  };
+  std::vector<std::pair<std::string, Best>> best;
+  for (const TrainGroup& group : groups)
+    for (const auto& [prefetch, record] : group.at) {
+      const auto busy = metric_value(*record, train_metrics::kUtilization);
+      if (!busy) continue;
+      const std::string key = parameter_text(*record, "app") + "|" + tier_name(*record);
+      auto at = std::find_if(best.begin(), best.end(), [&](const auto& one) { return one.first == key; });
+      if (at == best.end()) at = best.insert(best.end(), {key, {}});
+      if (at->second.group == nullptr || at->second.busy < *busy) at->second = {*busy, &group, prefetch};
+    }
+  for (const auto& [key, one] : best)
+    tiles.push_back(report::tile_html(
+        fmt::format("{:.0f}", one.busy * 100), "%",
+        fmt::format("accelerator utilization (AU) at best, {}, prefetch {}", one.group->title, one.prefetch),
+        2));
   return tiles;
 }
 
