@@ -204,12 +204,15 @@ class Sweep {
   }
 
   // Returns the number of the job that was submitted last. "" if that job is neither waiting nor running, or
-  // if there is none.
-  std::string active_job() const {
+  // if there is none. Slurm forgets a job some time after its end, so a job of unknown state counts as ended.
+  Result<std::string> active_job() const {
     const auto history = SweepState::read_history(spec().results, spec().name);
-    if (!history.ok() || history->job.empty()) return "";
+    if (!history.ok() && history.error().code != Errc::not_found) return history.error();
+    if (!history.ok() || history->job.empty()) return std::string();
     const JobPhase phase = job_phase(inspect_job(history->job));
-    return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : "";
+    if (phase == JobPhase::unknown)
+      note(fmt::format("Slurm does not tell the state of job {}: it counts as ended", history->job));
+    return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : std::string();
   }
 
   // Submits a job that runs the sweep, and returns the job's number. Submits nothing and returns "" if there
@@ -228,7 +231,7 @@ class Sweep {
 
   Result<int> run_on_cluster() {
     for (int64_t submissions = 0;; ++submissions) {
-      std::string job = active_job();
+      PENSTOCK_ASSIGN(std::string job, active_job());
       if (!job.empty()) note(fmt::format("job {} is under way: following it", job));
       if (job.empty()) {
         PENSTOCK_ASSIGN(job, submit());
@@ -272,8 +275,10 @@ class Sweep {
 
   Result<int> print_plan() {
     SweepHistory history;
-    if (const auto known = SweepState::read_history(spec().results, spec().name); known.ok())
-      history = *known;
+    if (auto known = SweepState::read_history(spec().results, spec().name); known.ok())
+      history = *std::move(known);
+    else if (known.error().code != Errc::not_found)
+      return known.error();
     work_.seed = history.identity.is_null() ? spec().seed.value_or(0) : history.seed;
     work_.suite = history.identity.is_null() ? spec().name : history.suite;
     if (history.identity.is_null() && !spec().seed)

@@ -72,6 +72,14 @@ class Sweep(SweepTest):
         self.assertEqual(len(self.records_in()), 12, "all was done")
         self.assertIn(message("sweep-turns-done", n=12), again.stderr)
 
+    def test_the_plan_of_a_damaged_sweep_is_no_plan_of_a_new_one(self):
+        self.two_places()
+        self.run_cli("sweep", self.file(READ))
+        journal = self.dir / "penstock-results" / "sweep-read.state"
+        journal.write_text("damage\n" + journal.read_text(encoding="utf-8"), encoding="utf-8")
+        done = self.run_cli("sweep", "sweep.yaml", "--dry-run", expect=1)
+        self.assertIn("line 1", done.stderr)
+
     def test_the_seed_makes_the_order_and_a_file_may_grow(self):
         self.two_places()
         plan = self.run_cli("sweep", self.file(READ), "--dry-run").stdout.splitlines()

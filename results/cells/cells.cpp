@@ -173,10 +173,20 @@ std::string emulation(const Record& record) {
 }
 
 std::string emulation(const Json& facts) {
-  const auto tier = parse_tier(member_text(facts, "spec"), kNoNamedTiers);
-  if (!tier) return "";
+  const std::string spec = member_text(facts, "spec");
+  std::vector<OptionWord> options;
+  if (const auto tier = parse_tier(spec, kNoNamedTiers)) {
+    options = tier->options;
+  } else {
+    // Another version may have options that this one does not know. Those that it knows still count.
+    for (size_t comma = spec.find(','); comma != std::string::npos; comma = spec.find(',', comma + 1)) {
+      const std::string word = spec.substr(comma + 1, spec.find(',', comma + 1) - comma - 1);
+      const size_t equals = word.find('=');
+      if (equals != std::string::npos) options.push_back({word.substr(0, equals), word.substr(equals + 1)});
+    }
+  }
   std::string text;
-  for (const OptionWord& option : tier->options)
+  for (const OptionWord& option : options)
     for (const OptionSpec& known : tier_options())
       if (known.name == option.key) text += (text.empty() ? "" : ", ") + option.key + "=" + option.value;
   return text;
@@ -184,10 +194,12 @@ std::string emulation(const Json& facts) {
 
 namespace {
 
-// The back end and the options of the data tier, without its path. "" if the record does not have them.
+// The back end and the options of the data tier, without its path; the whole spec if this version cannot parse it.
+// "" if the record has none.
 std::string tier_kind(const Record& record) {
-  const auto tier = parse_tier(member_text(member_object(record.tiers, "data"), "spec"), kNoNamedTiers);
-  if (!tier) return "";
+  const std::string spec = member_text(member_object(record.tiers, "data"), "spec");
+  const auto tier = parse_tier(spec, kNoNamedTiers);
+  if (!tier) return spec;  // of another version: it may differ from any other tier
   return tier->backend + (tier->options.empty() ? "" : ", ") + options_text(tier->options, ", ");
 }
 

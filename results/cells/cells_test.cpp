@@ -32,5 +32,19 @@ TEST(Cells, TiersWithTheSameNameAreDistinguishedByTheirOptions) {
   EXPECT_EQ(tier_name(records[4]), "root");
 }
 
+TEST(Cells, ASpecOfAnotherVersionIsStillEmulatedAndNotTakenForAnotherTier) {
+  EXPECT_EQ(emulation(Json{{"spec", "disk=posix:/a,limit=50MB/s"}}), "limit=50MB/s");
+  EXPECT_EQ(emulation(Json{{"spec", "disk=posix:/a,limit=50MB/s,of_the_future=3,latency=2ms"}}),
+            "limit=50MB/s, latency=2ms");
+  EXPECT_EQ(emulation(Json{{"spec", "disk=posix:/a,of_the_future=3"}}), "");
+  Record known = read_cell("disk", 1, "warm", 900);
+  known.tiers["data"]["spec"] = "disk=posix:/a";
+  Record unknown = read_cell("disk", 1, "warm", 900);
+  unknown.tiers["data"]["spec"] = "disk=posix:/a,of_the_future=3";
+  Record* const both[] = {&known, &unknown};
+  distinguish_tiers(both);
+  EXPECT_NE(tier_name(known), tier_name(unknown));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -47,29 +47,27 @@ size_t pool_rounds(std::vector<StoredRecord>& records) {
   for (const StoredRecord& stored : records)
     if (const std::string key = runs_key(stored.record); !key.empty() && is_usable(stored.record))
       groups[key].push_back(&stored.record);
-  struct Pooled {
-    Record record;
-    size_t runs = 0;
-  };
-  std::map<const Record*, Pooled> pooled_records;  // latest round -> all rounds
+  std::map<const Record*, std::vector<const Record*>> rounds_of;  // latest round -> all rounds, by time
   std::set<const Record*> merged_records;
   for (const auto& [key, members] : groups) {
     for (Cell& cell : match_cells(members, {}).cells) {
       if (cell.base.size() < 2) continue;
       std::stable_sort(cell.base.begin(), cell.base.end(),
                        [](const Record* a, const Record* b) { return a->started < b->started; });
-      pooled_records.emplace(cell.base.back(), Pooled{pool(cell.base), cell.base.size()});
+      rounds_of[cell.base.back()] = cell.base;
       merged_records.insert(cell.base.begin(), cell.base.end() - 1);
     }
   }
+  std::map<const Record*, Record> pooled_records;
+  for (const auto& [latest, rounds] : rounds_of) pooled_records.emplace(latest, pool(rounds));
   std::vector<StoredRecord> remaining;
   for (StoredRecord& stored : records) {
     if (merged_records.contains(&stored.record)) continue;
     const auto at = pooled_records.find(&stored.record);
     StoredRecord& copy = remaining.emplace_back(std::move(stored));
     if (at == pooled_records.end()) continue;
-    copy.record = std::move(at->second.record);
-    copy.runs = at->second.runs;
+    copy.record = std::move(at->second);
+    copy.runs = rounds_of.at(at->first).size();
   }
   records = std::move(remaining);
   return merged_records.size();

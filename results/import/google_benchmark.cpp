@@ -130,6 +130,10 @@ void add_repetition(Record& record, const Json& entry) {
                 fmt::format("unknown time unit '{}'", member_text(entry, "time_unit")));
     return;
   }
+  if (!member_number(entry, "real_time") && !member_number(entry, "cpu_time")) {
+    add_verdict(record.verdict, record.reason, Verdict::failed, "it has no time");
+    return;
+  }
   if (const auto time = member_number(entry, "real_time")) add_sample(record, kRealTime, *time * *unit);
   if (const auto time = member_number(entry, "cpu_time")) add_sample(record, kCpuTime, *time * *unit);
   add_counters(record, entry);

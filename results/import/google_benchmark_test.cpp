@@ -59,6 +59,11 @@ TEST(GoogleBenchmark, EveryUnitOfTimeIsKnownAndOthersFail) {
   EXPECT_NE(odd.records[0].reason.find("weeks"), std::string::npos);
 }
 
+TEST(GoogleBenchmark, AnEntryWithoutATimeIsNoSuccess) {
+  const Imported found = imported(entry("a", R"("iterations": 10, "time_unit": "ns")"));
+  EXPECT_EQ(found.records.at(0).verdict, Verdict::failed);
+}
+
 TEST(GoogleBenchmark, CountersAreMetricsAndRatesHaveOurNames) {
   const Imported found = imported(entry(
       "a",

@@ -29,6 +29,24 @@
 
 namespace penstock::verdicts {
 
+// Texts that the sentences have in common.
+bool any_has_single_repeat(const std::vector<const ReadCurve*>& curves);
+// False if the record says that the requested cache state could not be verified, or that it does not apply:
+// the data are in memory, or their reads bypass the page cache, or this machine does not cache them.
+bool is_as_requested(const Record& record);
+bool decodes(const ReadGroup& group);
+// The text in brackets after a sentence. It has the cache state of the tiers, how this group differs from
+// other groups, and what makes the result less certain.
+std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve*>& curves,
+                       const std::string& more = "");
+// A ratio as text, with one decimal below 9.95 ("3.1x") and none above ("12x").
+std::string ratio_text(double ratio);
+
+void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out);
+// Compares the tier's fastest row with its ceiling: the highest rate that any probe reached with any number
+// of clients.
+void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
+                      std::vector<Sentence>& out);
 void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out);
 void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out);
 // Compares the rates of other programs with those of `read`. The other programs did different work, so the

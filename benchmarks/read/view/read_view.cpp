@@ -50,31 +50,26 @@ void describe_reading(std::span<const Record> records, const Output& output, std
   verdicts::describe_peers(peer_curves(records), groups, out);
 }
 
-// The best row of a tier among the groups of one cache state.
-struct BestRow {
-  std::string tier;
-  double rate = 0;
-  const Record* record = nullptr;
-  uint64_t threads = 0;
-  const ReadGroup* group = nullptr;
-};
-
-// Finds the best row of each tier over all groups with a closed loop. The best cold row is preferred if there
-// is one.
-std::vector<BestRow> best_rows(const std::vector<ReadGroup>& groups) {
-  std::vector<BestRow> best;
+// The fastest record of each tier over all groups with a closed loop. Cold records are preferred.
+std::vector<const Record*> best_records(const std::vector<ReadGroup>& groups) {
+  std::vector<const Record*> best;
+  const auto rate_of = [](const Record& record) {
+    return metric_value(record, read_metrics::kPayloadRate).value_or(0);
+  };
+  std::set<std::string> cold_tiers;
   for (const bool cold : {true, false})
     for (const ReadGroup& group : groups) {
       if (group.open_loop || (group.cache == "cold") != cold) continue;
       for (const ReadCurve& curve : group.curves)
         for (const auto& [threads, record] : curve.by_count) {
-          const auto rate = metric_value(*record, read_metrics::kPayloadRate);
-          if (!rate || *rate <= 0) continue;
-          const auto same_tier = [&](const BestRow& row) { return row.tier == curve.tier; };
-          auto at = std::find_if(best.begin(), best.end(), same_tier);
-          if (at == best.end()) at = best.insert(best.end(), BestRow{curve.tier});
-          if (at->group != nullptr && (at->rate >= *rate || (at->group->cache == "cold") != cold)) continue;
-          *at = {curve.tier, *rate, record, threads, &group};
+          if (rate_of(*record) <= 0 || (!cold && cold_tiers.contains(curve.tier))) continue;
+          if (cold) cold_tiers.insert(curve.tier);
+          const auto at = std::find_if(best.begin(), best.end(),
+                                       [&](const Record* other) { return tier_name(*other) == curve.tier; });
+          if (at == best.end())
+            best.push_back(record);
+          else if (rate_of(*record) > rate_of(**at))
+            *at = record;
         }
     }
   return best;
@@ -84,16 +79,21 @@ std::vector<BestRow> best_rows(const std::vector<ReadGroup>& groups) {
 std::vector<std::string> read_tiles(std::span<const Record> records, report::PageState& state) {
   const std::vector<ReadGroup> groups = read_groups(records);
   std::vector<std::string> tiles;
-  for (const BestRow& row : best_rows(groups)) {
-    const std::string cache = cache_state(*row.record);
-    const std::string& title = row.group->title;
+  for (const Record* const best : best_records(groups)) {
+    const std::string tier = tier_name(*best);
+    const uint64_t threads = *read_threads(*best);
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const ReadGroup& one) {
+      const ReadCurve* const curve = one.find(tier);
+      return curve != nullptr && curve->by_count.contains(threads) && curve->by_count.at(threads) == best;
+    });
+    const std::string cache = cache_state(*best);
     const std::string title_rest =
-        cache == row.group->cache && title.size() > cache.size() ? title.substr(cache.size()) : "";
-    tiles.push_back(
-        report::tile_html(format_rate(row.rate, state.output), rate_unit(state.output),
-                          fmt::format("{} at its best{}{}: {}{}", row.tier, cache.empty() ? "" : " ", cache,
-                                      verdicts::threads_text(row.threads), title_rest),
-                          report::colour_of(state.tiers, row.tier)));
+        cache == group->cache && group->title.size() > cache.size() ? group->title.substr(cache.size()) : "";
+    tiles.push_back(report::tile_html(
+        format_rate(*metric_value(*best, read_metrics::kPayloadRate), state.output), rate_unit(state.output),
+        fmt::format("{} at its best{}{}: {}{}", tier, cache.empty() ? "" : " ", cache,
+                    verdicts::threads_text(threads), title_rest),
+        report::colour_of(state.tiers, tier)));
   }
   return tiles;
 }

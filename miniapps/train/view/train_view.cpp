@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <set>
-#include <utility>
 
 #include "miniapps/train/train_metrics.hpp"
 #include "miniapps/train/view/train_parts.hpp"
@@ -68,27 +67,30 @@ std::vector<std::string> train_tiles(std::span<const Record> records, report::Pa
           report::tile_html(fmt::format("{:.0f}", *hidden * 100), "%",
                             fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
   }
-  // The accelerator's tile is the best of all groups of one app and tier.
-  struct Best {
-    double busy = 0;
-    const TrainGroup* group = nullptr;
-    uint64_t prefetch = 0;
+  // The tile of the accelerator is the best record of all groups of one app and tier.
+  const auto key_of = [](const Record& record) {
+    return parameter_text(record, "app") + "|" + tier_name(record);
   };
-  std::vector<std::pair<std::string, Best>> best;
+  const auto busy_of = [](const Record& record) {
+    return metric_value(record, train_metrics::kUtilization).value_or(-1);
+  };
+  std::vector<const Record*> best;
   for (const TrainGroup& group : groups)
     for (const auto& [prefetch, record] : group.at) {
-      const auto busy = metric_value(*record, train_metrics::kUtilization);
-      if (!busy) continue;
-      const std::string key = parameter_text(*record, "app") + "|" + tier_name(*record);
-      auto at = std::find_if(best.begin(), best.end(), [&](const auto& one) { return one.first == key; });
-      if (at == best.end()) at = best.insert(best.end(), {key, {}});
-      if (at->second.group == nullptr || at->second.busy < *busy) at->second = {*busy, &group, prefetch};
+      if (busy_of(*record) < 0) continue;
+      const auto at = std::find_if(best.begin(), best.end(),
+                                   [&](const Record* other) { return key_of(*other) == key_of(*record); });
+      if (at == best.end())
+        best.push_back(record);
+      else if (busy_of(**at) < busy_of(*record))
+        *at = record;
     }
-  for (const auto& [key, one] : best)
-    tiles.push_back(report::tile_html(
-        fmt::format("{:.0f}", one.busy * 100), "%",
-        fmt::format("accelerator utilization (AU) at best, {}, prefetch {}", one.group->title, one.prefetch),
-        2));
+  for (const TrainGroup& group : groups)
+    for (const auto& [prefetch, record] : group.at)
+      if (std::find(best.begin(), best.end(), record) != best.end())
+        tiles.push_back(report::tile_html(
+            fmt::format("{:.0f}", busy_of(*record) * 100), "%",
+            fmt::format("accelerator utilization (AU) at best, {}, prefetch {}", group.title, prefetch), 2));
   return tiles;
 }
 
