@@ -311,8 +311,8 @@ Result<void> parse_rate(const Options& line, ReadOptions& options) {
   return success();
 }
 
-// Prints the problems that the table does not show: the errors of skipped samples. If there is no table, also
-// each verdict that is not ok, with its reason.
+// Prints the problems that the table does not show: pictures decoded with warnings, and the errors of skipped
+// samples. If there is no table, also each verdict that is not ok, with its reason.
 void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bool table, bool skipping) {
   std::set<std::string> printed_texts;
   const auto print_once = [&](const std::string& text) {
@@ -322,6 +322,9 @@ void report_problems(const ReadSweep& sweep, const std::vector<Tier*>& tiers, bo
     const std::string& tier = tiers[cell.tier]->name;
     if (!table && cell.verdict != Verdict::ok)
       print_once(fmt::format("{}: {}: {}", tier, verdict_name(cell.verdict), cell.reason));
+    PictureWarningCounts warnings;
+    for (const RepeatFigures& repeat : cell.repeats) warnings.add(repeat.tally.picture_warnings);
+    if (warnings.samples > 0) print_once(fmt::format("{}: pictures: {}", tier, warnings.text()));
     if (!skipping) continue;
     for (const std::string& error : cell.first_errors) print_once(fmt::format("{}: {}", tier, error));
   }

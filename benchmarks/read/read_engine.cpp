@@ -118,6 +118,9 @@ void add(std::vector<std::string>& first, const std::vector<std::string>& more) 
   for (const std::string& one : more)
     if (first.size() < RunTally::kMostErrorsNamed) first.push_back(one);
 }
+void add(PictureWarningCounts& all, const PictureWarningCounts& more) {
+  all.add(more);
+}
 void add(std::string& first, const std::string& other) {
   if (first.empty()) first = other;
 }
@@ -149,6 +152,11 @@ void record_figure(const RunTally&, const TimesByCall& calls, const RunFigure&, 
     for (const MetricInfo& metric : read_metrics::kCallMetrics)
       trial.sample(metric, name, times.ns.percentile(metric.percent));
   }
+}
+void record_figure(const RunTally&, const PictureWarningCounts& warnings, const RunFigure&, Trial& trial) {
+  for (size_t i = 0; i < kPictureWarnings; ++i)
+    if (warnings.by_warning[i] > 0)
+      trial.sample(read_metrics::kPictureWarnings, picture_warning_name(i), double(warnings.by_warning[i]));
 }
 void record_figure(const RunTally&, const std::vector<RankFigures>& ranks, const RunFigure&, Trial& trial) {
   record_ranks(ranks, kRankRatesOfRepeat, trial);
@@ -218,7 +226,7 @@ void RunTally::record(Trial& trial) const {
     if constexpr (std::is_arithmetic_v<T>)
       record_figure(*this, double(this->*member), figure, trial);
     else if constexpr (std::is_same_v<T, Histogram> || std::is_same_v<T, TimesByCall> ||
-                       std::is_same_v<T, std::vector<RankFigures>>)
+                       std::is_same_v<T, PictureWarningCounts> || std::is_same_v<T, std::vector<RankFigures>>)
       record_figure(*this, this->*member, figure, trial);
   });
 }

@@ -128,6 +128,7 @@ struct RunTally {
   // Samples whose checksum differs from the manifest's. `errors` includes them.
   uint64_t wrong_samples = 0;
   uint64_t passes = 0;  // whole passes that were given to threads; not all their reads need to have finished
+  PictureWarningCounts picture_warnings;  // of decoded samples; `samples` includes them
   // Seconds from the start (or the end of the ramp) to the last completion.
   double wall_s = 0;
   double elapsed_s = 0;           // the same time as wall_s, plus the ramp
@@ -162,6 +163,7 @@ struct RunTally {
           {.value_metric = &kPayloadBytes, .rate_metric = &kPayloadRate, .seconds = &T::wall_s});
     visit("errors", &T::errors, {});
     visit("wrong", &T::wrong_samples, {});
+    visit("picture_warnings", &T::picture_warnings, {});
     visit("passes", &T::passes, {.takes_max = true});
     visit("wall_s", &T::wall_s, {.takes_max = true, .value_metric = &kWall});
     visit("elapsed_s", &T::elapsed_s, {.takes_max = true});

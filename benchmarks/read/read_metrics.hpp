@@ -12,6 +12,7 @@ using shared_metrics::kTierBytesRead;
 
 inline constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "repeat", kHeadline};
+inline constexpr MetricInfo kPictureWarnings{"picture_warnings.*", "1", Better::lower, "repeat"};
 inline constexpr MetricInfo kErrors{"errors", "1", Better::lower, "run", kHeadline};
 inline constexpr MetricInfo kCalls{"calls.*", "1", Better::neither, "repeat", kHeadline};
 inline constexpr MetricInfo kCallP50{"call_ns_p50.*", "ns", Better::lower, "repeat", !kHeadline, 50};
@@ -43,10 +44,11 @@ inline constexpr MetricInfo kLatencyMetrics[] = {kLatencyP50, kLatencyP95, kLate
 inline constexpr MetricInfo kLatenessMetrics[] = {kLateP50, kLateP99};
 
 inline constexpr MetricInfo kCellMetrics[] = {
-    kSampleRate,    kPayloadRate,   kErrors,       kCalls,          kCallP50,     kCallP99,        kCallP999,
-    kFirstDoneRate, kStonewallRate, kReadCallRate, kDeviceRate,     kOfferedRate, kKeptUpFraction, kWall,
-    kPayloadBytes,  kLatencyP50,    kLatencyP95,   kLatencyP99,     kLatencyP999, kLateP50,        kLateP99,
-    kScaling,       kBaselineRate,  kCeilingRate,  kCeilingFraction};
+    kSampleRate,      kPayloadRate,    kErrors,        kCalls,        kCallP50,      kCallP99,
+    kCallP999,        kFirstDoneRate,  kStonewallRate, kReadCallRate, kDeviceRate,   kOfferedRate,
+    kKeptUpFraction,  kWall,           kPayloadBytes,  kLatencyP50,   kLatencyP95,   kLatencyP99,
+    kLatencyP999,     kLateP50,        kLateP99,       kScaling,      kBaselineRate, kCeilingRate,
+    kCeilingFraction, kPictureWarnings};
 inline constexpr MetricInfo kJobMetrics[] = {kRankRatesOfRepeat.least, kRankRatesOfRepeat.median,
                                              kRankRatesOfRepeat.most, kTierBytesRead, kOverlayBytesRead};
 inline constexpr auto kAll = joined_tables(kCellMetrics, kJobMetrics);

@@ -56,6 +56,12 @@ Json pack(const std::optional<Error>& failure) {
 void unpack(const Json& json, std::optional<Error>& failure) {
   if (!json.is_null()) failure = error_from_json(json);
 }
+Json pack(const PictureWarningCounts& warnings) {
+  return warnings.json();
+}
+void unpack(const Json& json, PictureWarningCounts& warnings) {
+  warnings = PictureWarningCounts::from_json(json);
+}
 Json pack(const std::vector<RankFigures>& ranks) {
   Json json = Json::array();
   for (const RankFigures& rank : ranks) json.push_back(Json::array({rank.bytes, rank.wall_s}));

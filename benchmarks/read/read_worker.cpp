@@ -280,7 +280,7 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, uint64_t bytes)
     slot.wrong_checksum = !matches.ok();
     if (slot.wrong_checksum) return matches;
   }
-  return options_.decode ? checks_.decode(slot.entry, sample) : success();
+  return options_.decode ? checks_.decode(slot.entry, sample, tally_.picture_warnings) : success();
 }
 
 // Counts a finished read as a success or as an error. A read that Ctrl-C ended counts as neither. A sample

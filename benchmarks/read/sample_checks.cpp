@@ -35,10 +35,14 @@ Result<void> SampleChecks::check_checksum(uint64_t sample, const SampleList::Sam
                                        ": the checksum differs from the manifest's");
 }
 
-Result<void> SampleChecks::decode(const SampleList::Sample& entry, std::span<const std::byte> bytes) {
+Result<void> SampleChecks::decode(const SampleList::Sample& entry, std::span<const std::byte> bytes,
+                                  PictureWarningCounts& warnings) {
   const auto opened = opener_->open(bytes);
   const Result<void> decoded = opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
-  if (decoded.ok()) return success();
+  if (decoded.ok()) {
+    if (image_.warnings.any()) warnings.add(image_.warnings, sample_text(work_, entry));
+    return success();
+  }
   return make_error(decoded.error().code,
                     "cannot decode " + sample_text(work_, entry) + ": " + decoded.error().what);
 }

@@ -30,8 +30,9 @@ class SampleChecks {
   // sample.
   Result<void> check_checksum(uint64_t sample, const SampleList::Sample& entry,
                               std::span<const std::byte> bytes) const;
-  // Decodes the sample from JPEG or PNG to RGB.
-  Result<void> decode(const SampleList::Sample& entry, std::span<const std::byte> bytes);
+  // Decodes the sample from JPEG or PNG to RGB, and adds its warnings to `warnings`.
+  Result<void> decode(const SampleList::Sample& entry, std::span<const std::byte> bytes,
+                      PictureWarningCounts& warnings);
 
  private:
   Result<void> wrong_length(const SampleList::Sample& entry, uint64_t bytes) const;

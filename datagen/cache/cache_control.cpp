@@ -31,9 +31,9 @@ namespace {
 
 constexpr std::chrono::milliseconds kPauseBetweenTries{50};
 
-// The state of a host's cache of this machine's disks: "none" on bare metal, and "unknown" in a virtual machine,
-// because its host may cache them. "unknown" also if /proc and /sys do not tell which of them this machine is.
-// Only x86 tells it by a processor flag.
+// The state of a host's cache of this machine's disks: "none" on bare metal, and "unknown" in a virtual
+// machine, because its host may cache them. "unknown" also if /proc and /sys do not tell which of them this
+// machine is. Only x86 tells it by a processor flag.
 std::string host_cache() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   bool is_x86 = false;

@@ -3,6 +3,7 @@
 #include <jerror.h>
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "datagen/codec/jpeg_guard.hpp"
@@ -35,11 +36,44 @@ constexpr size_t kMisalignmentBytes = 1;
   std::longjmp(guard->jump_target, 1);
 }
 
+PictureWarning warning_of(int code) {
+  switch (code) {
+    case JWRN_EXTRANEOUS_DATA:
+      return PictureWarning::stray_bytes;
+    case JWRN_HIT_MARKER:
+      return PictureWarning::early_end;
+    case JWRN_JPEG_EOF:
+      return PictureWarning::no_end_marker;
+    case JWRN_MUST_RESYNC:
+      return PictureWarning::wrong_restarts;
+    case JWRN_HUFF_BAD_CODE:
+      return PictureWarning::bad_codes;
+    case JWRN_BOGUS_PROGRESSION:
+      return PictureWarning::odd_scans;
+    case JWRN_ADOBE_XFORM:
+      return PictureWarning::unknown_colours;
+    default:
+      return PictureWarning::other;
+  }
+}
+
+void note(JpegGuard& guard, PictureWarning warning) {
+  guard.warnings.set(size_t(warning));
+}
+
+bool has_warned(const JpegGuard& guard, PictureWarning warning) {
+  return guard.warnings.test(size_t(warning));
+}
+
+// Takes a message of libjpeg; negative levels are warnings. Where the bytes of a picture end, libjpeg appends
+// an end marker and makes up the pixels that are missing: that is an error here, as in Pillow and TensorFlow.
 void on_message(j_common_ptr codec, int level) {
   if (level >= 0) return;
   const int code = codec->err->msg_code;
   if (code == JWRN_JFIF_MAJOR || code == JWRN_NOT_SEQUENTIAL) return;
-  give_up(codec);
+  JpegGuard& guard = *static_cast<JpegGuard*>(codec->client_data);
+  if (code == JWRN_HIT_MARKER && has_warned(guard, PictureWarning::no_end_marker)) give_up(codec);
+  note(guard, warning_of(code));
 }
 
 void stay_silent(j_common_ptr /*codec*/) {}
@@ -77,7 +111,6 @@ struct JpegDecoder::Libjpeg {
   JpegGuard guard;
   jpeg_decompress_struct codec{};
   jpeg_progress_mgr progress{};
-  bool is_created = false;
   // buffer for a decoded line; decode() uses it only for CMYK pictures, decode_part() uses it for all
   // pictures
   std::vector<uint8_t> line;
@@ -85,22 +118,26 @@ struct JpegDecoder::Libjpeg {
   Libjpeg() {
     set_up(guard);
     codec.err = &guard.manager;
-    codec.client_data = &guard;
-    is_created = create();
     progress.progress_monitor = stop_endless_scans;
-    codec.progress = &progress;
   }
   ~Libjpeg() { jpeg_destroy_decompress(&codec); }
   Libjpeg(const Libjpeg&) = delete;
   Libjpeg& operator=(const Libjpeg&) = delete;
 
+  // Makes a new decoder. An old one keeps the tables of its last picture, and would decode a picture that
+  // lacks tables with them. A new one costs about a microsecond.
   bool create() {
+    jpeg_destroy_decompress(&codec);
+    codec.err = &guard.manager;
+    codec.client_data = &guard;
     if (setjmp(guard.jump_target) != 0) return false;
     jpeg_create_decompress(&codec);
+    codec.progress = &progress;
     return true;
   }
 
   bool read_header(const unsigned char* data, unsigned long size) {
+    guard.warnings.reset();
     if (setjmp(guard.jump_target) != 0) return false;
     jpeg_mem_src(&codec, data, size);
     jpeg_read_header(&codec, TRUE);
@@ -110,6 +147,7 @@ struct JpegDecoder::Libjpeg {
   bool start(unsigned shrink) {
     if (setjmp(guard.jump_target) != 0) return false;
     const bool is_cmyk = codec.jpeg_color_space == JCS_CMYK || codec.jpeg_color_space == JCS_YCCK;
+    if (is_cmyk && codec.saw_Adobe_marker == 0) note(guard, PictureWarning::cmyk_without_adobe);
     codec.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
     codec.scale_num = 1;
     codec.scale_denom = shrink;
@@ -133,8 +171,32 @@ struct JpegDecoder::Libjpeg {
       for (JDIMENSION i = 0; i < row_count; ++i) rows[i] = row + i * stride;
       jpeg_read_scanlines(&codec, rows, row_count);
     }
-    jpeg_finish_decompress(&codec);
+    finish();
     return true;
+  }
+
+  // Reads to the end marker, after the last row. A step calls it: an error jumps to the step's setjmp().
+  void finish() {
+    if (lacks_data() && has_warned(guard, PictureWarning::no_end_marker)) {
+      guard.code = JERR_INPUT_EOF;
+      std::snprintf(guard.message, sizeof guard.message, "Premature end of JPEG file");
+      std::longjmp(guard.jump_target, 1);
+    }
+    jpeg_finish_decompress(&codec);
+    const unsigned char* const rest = codec.src->next_input_byte;
+    const size_t rest_bytes = codec.src->bytes_in_buffer;
+    if (rest_bytes == 0 || has_warned(guard, PictureWarning::no_end_marker)) return;
+    constexpr unsigned char kStart[] = {0xff, 0xd8, 0xff};
+    const bool has_picture =
+        std::search(rest, rest + rest_bytes, std::begin(kStart), std::end(kStart)) != rest + rest_bytes;
+    note(guard, has_picture ? PictureWarning::more_pictures : PictureWarning::bytes_after_end);
+  }
+
+  // Whether a component of the picture was in no scan, or lacks_scans().
+  bool lacks_data() const {
+    for (int component = 0; component < codec.num_components; ++component)
+      if (codec.comp_info[component].quant_table == nullptr) return true;
+    return lacks_scans();
   }
 
   // Whether scans of a progressive picture are missing. libjpeg then smooths its blocks, but not in the same
@@ -177,20 +239,21 @@ struct JpegDecoder::Libjpeg {
       else
         std::copy_n(first_pixel, size_t{part.width} * 3, out_row);
     }
-    jpeg_abort_decompress(&codec);
+    if (codec.output_scanline == codec.output_height)
+      finish();
+    else
+      jpeg_abort_decompress(&codec);
     return true;
   }
 
-  // Converts CMYK to RGB. A picture with the marker of Adobe's programs stores ink inverted: 255 means no
-  // ink.
-  void ink_to_rgb(const uint8_t* ink, uint8_t* rgb, JDIMENSION width) const {
-    const unsigned invert_mask = codec.saw_Adobe_marker != 0 ? 0 : 255;
+  // Converts inverted CMYK to RGB.
+  static void ink_to_rgb(const uint8_t* ink, uint8_t* rgb, JDIMENSION width) {
     for (JDIMENSION x = 0; x < width; ++x, ink += 4, rgb += 3)
-      for (size_t i = 0; i < 3; ++i) rgb[i] = uint8_t((ink[i] ^ invert_mask) * (ink[3] ^ invert_mask) / 255);
+      for (size_t i = 0; i < 3; ++i) rgb[i] = uint8_t(ink[i] * ink[3] / 255);
   }
 
   Result<void> open(std::span<const std::byte> jpeg) {
-    if (!is_created) return codec_error(guard, Errc::internal, "set up the JPEG decoder");
+    if (!create()) return codec_error(guard, Errc::internal, "set up the JPEG decoder");
     if (!read_header(reinterpret_cast<const unsigned char*>(jpeg.data()), jpeg.size())) {
       jpeg_abort_decompress(&codec);
       return codec_error(guard, Errc::corrupt, decode_task(jpeg.size()));
@@ -249,6 +312,7 @@ Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, un
     }
     is_decoded = libjpeg_->read_rows(out.pixels.data(), ink_row);
   }
+  out.warnings = libjpeg_->guard.warnings;
   if (is_decoded) return {};
   jpeg_abort_decompress(&codec);
   return codec_error(libjpeg_->guard, Errc::corrupt, decode_task(jpeg.size()));
@@ -279,9 +343,11 @@ Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const Pic
     return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(part.width) + "x" +
                                            std::to_string(part.height) + " pixels");
   }
-  if (libjpeg_->start(1) &&
-      libjpeg_->read_part(part, libjpeg_->line.data() + kMisalignmentBytes, out.pixels.data()))
-    return {};
+  const bool is_decoded =
+      libjpeg_->start(1) &&
+      libjpeg_->read_part(part, libjpeg_->line.data() + kMisalignmentBytes, out.pixels.data());
+  out.warnings = libjpeg_->guard.warnings;
+  if (is_decoded) return {};
   jpeg_abort_decompress(&codec);
   return codec_error(libjpeg_->guard, Errc::corrupt, decode_task(jpeg.size()));
 }

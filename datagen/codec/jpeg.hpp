@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "datagen/codec/picture_warnings.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {
@@ -17,6 +18,7 @@ struct Image {
   uint32_t width = 0;
   uint32_t height = 0;
   std::vector<uint8_t> pixels;
+  PictureWarnings warnings{};  // what the decoder found wrong in the picture
 };
 
 struct JpegHeader {
@@ -40,9 +42,11 @@ struct PicturePart {
 inline constexpr uint64_t kMostJpegPixels = uint64_t{1} << 30;
 
 // Decodes pictures. Only one thread at a time may use it.
-// Errors: `corrupt` says what is damaged; `exhausted` means that memory ran out. Most warnings of the library
-// (premature end, extraneous bytes, bad codes) are `corrupt` as well: the library then guesses pixels, and
-// they are not the stored ones. Warnings about odd headers are ignored, because they do not change pixels.
+// A picture that Pillow, TensorFlow or libjpeg decodes is decoded here too, to the same pixels; what is wrong
+// in it is in Image::warnings. Two warnings of libjpeg are ignored, because they do not change pixels: an
+// unknown version of JFIF, and a tag of sequential coding on a picture that is not.
+// Errors: `corrupt` says what is damaged; `exhausted` means that memory ran out. Also `corrupt` is a picture
+// whose bytes end before its last pixel. If only the end marker is missing, that is a warning.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -52,14 +56,16 @@ class JpegDecoder {
 
   Result<JpegHeader> read_header(std::span<const std::byte> jpeg);
 
-  // Decodes the whole picture to RGB into `out`; grey, CMYK and YCCK are converted. Reuses the memory of
-  // `out`; after an error its content is undefined. `shrink` is 1, 2, 4 or 8: the result has width and height
-  // divided by it, rounded up. A small result saves most of the inverse transform (IDCT).
+  // Decodes the whole picture to RGB into `out`; grey, CMYK and YCCK are converted. CMYK counts as inverted
+  // (255 means no ink), as Adobe's programs, Pillow and djpeg take it, also without Adobe's marker. Reuses
+  // the memory of `out`; after an error its content is undefined. `shrink` is 1, 2, 4 or 8: the result has
+  // width and height divided by it, rounded up. A small result saves most of the inverse transform (IDCT).
   Result<void> decode(std::span<const std::byte> jpeg, Image& out, unsigned shrink = 1);
 
   // Decodes a part of the picture, with the same pixels as decode(). It skips most of the inverse transform
-  // outside of the part. It does not decode the rows below the part, so it does not notice damage there.
-  // `invalid_argument` if the part is empty or not inside the picture.
+  // outside of the part. It does not decode the rows below the part, so it has no errors and warnings of what
+  // is there. (All scans of a progressive picture are read, so it has all their warnings.) `invalid_argument`
+  // if the part is empty or not inside the picture.
   Result<void> decode_part(std::span<const std::byte> jpeg, const PicturePart& part, Image& out);
 
  private:

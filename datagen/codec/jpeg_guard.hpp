@@ -10,6 +10,7 @@
 #include <csetjmp>
 #include <string>
 
+#include "datagen/codec/picture_warnings.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {
@@ -25,6 +26,7 @@ struct JpegGuard {
   std::jmp_buf jump_target{};
   char message[JMSG_LENGTH_MAX] = {};
   int code = 0;
+  PictureWarnings warnings{};  // of the current picture
 };
 
 // Sets the error callbacks in guard.manager. The caller must then set two members of its libjpeg object:

@@ -9,8 +9,6 @@
 #ifdef PENSTOCK_HAS_PNG
 #include <png.h>
 
-#include <algorithm>
-#include <array>
 #include <csetjmp>
 #include <new>
 
@@ -54,6 +52,7 @@ struct Guard {
   std::jmp_buf jump_target{};
   char message[128] = {};
   bool out_of_memory = false;
+  bool warned = false;
 };
 
 // Reports an error to the caller of the current step: stores the error's text in the Guard and jumps back to
@@ -64,22 +63,45 @@ struct Guard {
   guard->out_of_memory = guard->out_of_memory || std::strstr(message, "memory") != nullptr;
   std::longjmp(guard->jump_target, 1);
 }
-void stay_silent(png_structp /*png*/, png_const_charp /*message*/) {}
+void note_warning(png_structp png, png_const_charp /*message*/) {
+  static_cast<Guard*>(png_get_error_ptr(png))->warned = true;
+}
 
-// Whether every chunk ends inside the file. This is checked first, because libpng does not check it before it
-// allocates the memory that a chunk claims.
-bool chunks_are_complete(std::span<const std::byte> png) {
+// The chunks of a PNG that end inside the file.
+struct Chunks {
+  size_t bytes = 0;       // where the last of them ends
+  bool has_end = false;   // the last is the end chunk
+  bool cut_data = false;  // the chunk after them has pixels or is needed to decode them
+};
+
+// Finds the chunks. This is done first, because libpng does not check that a chunk ends inside the file
+// before it allocates the memory that the chunk claims.
+Chunks find_chunks(std::span<const std::byte> png) {
   constexpr size_t kChunkOverheadBytes = 12;  // bytes of length, kind and checksum
-  constexpr std::array kEndChunk{std::byte{'I'}, std::byte{'E'}, std::byte{'N'}, std::byte{'D'}};
-  png = png.subspan(kSignatureBytes);
-  while (png.size() >= kChunkOverheadBytes) {
+  constexpr size_t kHeadBytes = 8;            // length and kind
+  const auto text = [&](size_t at) {
+    return std::string_view(reinterpret_cast<const char*>(png.data()) + at, 4);
+  };
+  bool has_data = false;
+  Chunks found{.bytes = kSignatureBytes};
+  while (!found.has_end) {
+    const size_t left = png.size() - found.bytes;
+    if (left < kHeadBytes) {
+      found.cut_data = !has_data;
+      return found;
+    }
     size_t length = 0;
-    for (size_t i = 0; i < 4; ++i) length = length << 8U | std::to_integer<size_t>(png[i]);
-    if (length > png.size() - kChunkOverheadBytes) return false;
-    if (std::equal(kEndChunk.begin(), kEndChunk.end(), png.begin() + 4)) return true;
-    png = png.subspan(kChunkOverheadBytes + length);
+    for (size_t i = 0; i < 4; ++i) length = length << 8U | std::to_integer<size_t>(png[found.bytes + i]);
+    const std::string_view kind = text(found.bytes + 4);
+    if (left < kChunkOverheadBytes || length > left - kChunkOverheadBytes) {
+      found.cut_data = !has_data || kind == "IDAT";
+      return found;
+    }
+    has_data = has_data || kind == "IDAT";
+    found.has_end = kind == "IEND";
+    found.bytes += kChunkOverheadBytes + length;
   }
-  return false;
+  return found;
 }
 
 void read_source(png_structp png, png_bytep to, size_t bytes) {
@@ -111,7 +133,7 @@ struct PngSource {
   PngSource& operator=(const PngSource&) = delete;
 
   bool read_header() {
-    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, stay_silent);
+    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, note_warning);
     if (png != nullptr) info = png_create_info_struct(png);
     if (info == nullptr) {
       guard.out_of_memory = true;
@@ -136,11 +158,11 @@ struct PngSource {
     return true;
   }
 
-  bool read_rows(uint8_t* pixels, size_t stride, uint32_t height) {
+  bool read_rows(uint8_t* pixels, size_t stride, uint32_t height, bool has_end) {
     if (setjmp(guard.jump_target) != 0) return false;
     for (int pass = 0; pass < passes; ++pass)
       for (uint32_t y = 0; y < height; ++y) png_read_row(png, pixels + y * stride, nullptr);
-    png_read_end(png, nullptr);
+    if (has_end) png_read_end(png, nullptr);
     return true;
   }
 
@@ -163,7 +185,7 @@ struct PngSink {
   PngSink& operator=(const PngSink&) = delete;
 
   bool write(const uint8_t* pixels, uint32_t width, uint32_t height) {
-    png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, stay_silent);
+    png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &guard, give_up, note_warning);
     if (png != nullptr) info = png_create_info_struct(png);
     if (info == nullptr) return false;
     if (setjmp(guard.jump_target) != 0) return false;
@@ -190,10 +212,11 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
       png_sig_cmp(reinterpret_cast<png_const_bytep>(png.data()), 0, kSignatureBytes) != 0)
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: it does not begin like one");
-  if (!chunks_are_complete(png))
+  const Chunks chunks = find_chunks(png);
+  if (chunks.cut_data)
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: its chunks say that it is longer");
-  PngSource source(png);
+  PngSource source(png.first(chunks.bytes));
   if (!source.read_header()) return source.error(png.size());
   const uint32_t width = png_get_image_width(source.png, source.info);
   const uint32_t height = png_get_image_height(source.png, source.info);
@@ -214,7 +237,11 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
     return make_error(Errc::exhausted, "no memory for a picture of " + std::to_string(width) + "x" +
                                            std::to_string(height) + " pixels");
   }
-  if (!source.read_rows(out.pixels.data(), stride, height)) return source.error(png.size());
+  if (!source.read_rows(out.pixels.data(), stride, height, chunks.has_end)) return source.error(png.size());
+  out.warnings.reset();
+  out.warnings[size_t(PictureWarning::odd_chunks)] = source.guard.warned;
+  out.warnings[size_t(PictureWarning::no_end_marker)] = !chunks.has_end;
+  out.warnings[size_t(PictureWarning::bytes_after_end)] = chunks.has_end && chunks.bytes < png.size();
   return success();
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/checksums/checksums_count.hpp"
 #include "io_backends/core/random.hpp"
 
 namespace penstock {
@@ -77,15 +78,40 @@ TEST_F(Png, RefusesToEncodeInvalidPictures) {
             Errc::invalid_argument);
 }
 
-TEST_F(Png, TruncatedAnywhereIsCorrupt) {
+TEST_F(Png, TruncatedBeforeTheEndChunkIsCorrupt) {
   const std::vector<std::byte> png = encoded(some_picture(40, 30));
   Image image;
+  constexpr size_t kEndChunkBytes = 12;
   for (size_t length = 0; length < png.size(); ++length) {
     const Result<void> decoded = decode_png(std::span(png).first(length), image);
+    if (length >= png.size() - kEndChunkBytes) {  // all pixels are there
+      ASSERT_TRUE(decoded.ok()) << length;
+      EXPECT_TRUE(image.warnings[size_t(PictureWarning::no_end_marker)]) << length;
+      EXPECT_EQ(image.warnings.count(), 1U) << length;
+      continue;
+    }
     ASSERT_FALSE(decoded.ok()) << length;
     EXPECT_EQ(decoded.error().code, Errc::corrupt);
     EXPECT_NE(decoded.error().what.find(std::to_string(length)), std::string::npos) << decoded.error().what;
   }
+}
+
+TEST_F(Png, OddChunksAndBytesAfterTheEndAreWarnings) {
+  const std::vector<std::byte> png = encoded(some_picture(40, 30));
+  Image sound;
+  ASSERT_TRUE(decode_png(png, sound).ok());
+  EXPECT_TRUE(sound.warnings.none());
+  constexpr size_t kHeaderEnd = 8 + 25;  // signature and IHDR
+  constexpr unsigned char kBadGamma[] = {0, 0, 0, 4, 'g', 'A', 'M', 'A', 0, 0, 0, 0, 1, 2, 3, 4};
+  const auto bad = std::as_bytes(std::span(kBadGamma));
+  std::vector<std::byte> odd = png;
+  odd.insert(odd.begin() + kHeaderEnd, bad.begin(), bad.end());
+  odd.resize(odd.size() + 5);
+  Image image;
+  ASSERT_TRUE(decode_png(odd, image).ok());
+  EXPECT_EQ(image.pixels, sound.pixels);
+  EXPECT_TRUE(image.warnings[size_t(PictureWarning::bytes_after_end)]);
+  EXPECT_EQ(image.warnings[size_t(PictureWarning::odd_chunks)], kVerifyChecksums);
 }
 
 // A flipped bit in a chunk that the decoder uses must be found by the chunk's checksum. In other chunks it

@@ -81,6 +81,7 @@ class PictureMeter {
         return success();
       }
     }
+    if (image_.warnings.any()) facts_.warnings.add(image_.warnings, location);
     std::sort(times_ns.begin(), times_ns.end());
     const double time_ns = times_ns[kDecodeRepeats / 2];
     const auto bytes = double(picture.size());

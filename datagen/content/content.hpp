@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "datagen/codec/picture_warnings.hpp"
 #include "datagen/content/block_census.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/backend/backend.hpp"
@@ -35,7 +36,8 @@ struct PictureFacts {
   // Number of samples that could not be decoded or are larger than kMostPictureBytes, although their codec,
   // name or first bytes say that they are pictures.
   uint64_t failed_count = 0;
-  std::string first_failure{};  // object, offset and cause of the first failure
+  std::string first_failure{};      // object, offset and cause of the first failure
+  PictureWarningCounts warnings{};  // of the pictures that were decoded
   double bytes_per_pixel = 0;
   double ns_per_pixel = 0;
   double ns_per_byte = 0;

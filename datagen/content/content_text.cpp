@@ -21,6 +21,13 @@ Json pictures_json(const PictureFacts& pictures) {
   Json out{{"jpeg", pictures.jpeg_count}, {"png", pictures.png_count}, {"failed", pictures.failed_count}};
   if (pictures.failed_count > 0) out["failure"] = pictures.first_failure;
   if (decoded == 0) return out;
+  out["warned"] = pictures.warnings.samples;
+  if (pictures.warnings.samples > 0) {
+    for (size_t i = 0; i < kPictureWarnings; ++i)
+      if (pictures.warnings.by_warning[i] > 0)
+        out["warnings"][std::string(picture_warning_name(i))] = pictures.warnings.by_warning[i];
+    out["first_warned"] = pictures.warnings.first;
+  }
   out["restart_interval_share"] = share(pictures.with_restarts, pictures.jpeg_count);
   out["decodes"] = kDecodeRepeats;
   out["bytes_per_pixel"] = pictures.bytes_per_pixel;
@@ -76,6 +83,7 @@ std::string content_text(const Content& content, uint64_t total_samples, const O
                                        "median of {} times, then of all pictures)",
                                        pictures.ns_per_pixel, pictures.ns_per_byte, kDecodeRepeats)});
   }
+  if (pictures.warnings.samples > 0) table.row({"warnings", printable(pictures.warnings.text())});
   if (pictures.failed_count > 0)
     table.row({"not decoded", fmt::format("{} {}; the first: {}", format_count(pictures.failed_count),
                                           pictures.failed_count == 1 ? "picture" : "pictures",

@@ -38,6 +38,7 @@ SkippedObject skipped_object(const Manifest& manifest, uint64_t index, const Err
 void LoaderLosses::add(const LoaderLosses& more) {
   skipped += more.skipped;
   dropped_tail += more.dropped_tail;
+  pictures.add(more.pictures);
   for (const SkippedObject& object : more.named) name(object);
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "datagen/codec/picture_warnings.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/pipeline/batch.hpp"
@@ -28,11 +29,12 @@ struct SkippedObject {
 // Makes the entry for a failed sample. `index` is the sample's index in the manifest, `error` its failure.
 SkippedObject skipped_object(const Manifest& manifest, uint64_t index, const Error& error);
 
-// How many samples are in no batch so far, and why.
+// How many samples are in no batch so far, and why; and how many have warnings of the picture decoder.
 struct LoaderLosses {
   uint64_t skipped = 0;              // failures of samples; a sample may fail once in each epoch
   uint64_t dropped_tail = 0;         // good samples that filled no batch
   std::vector<SkippedObject> named;  // the first kMostNamed objects with failed samples
+  PictureWarningCounts pictures{};
   static constexpr size_t kMostNamed = 10;
 
   void add(const LoaderLosses& more);

@@ -8,8 +8,8 @@
 // The batch belongs to the consumer from the return of next() to its next call. Each change of owner takes
 // mutex_, which makes the bytes visible to the next owner.
 // Memory: workers allocate buffers, names and errors. If memory runs out in SampleLoader::request(), the
-// outcome of its sample is `exhausted`; SampleLoader::next() throws std::bad_alloc. Both end the run. With
-// mutex_ held the code allocates the order of an epoch, names of bad objects, errors and small lists.
+// outcome is `exhausted`; SampleLoader::next() throws std::bad_alloc. Both end the run. With mutex_ held the
+// code allocates the order of an epoch, names of bad objects, errors and small lists.
 // Ctrl-C: the handler only sets a flag. Workers do not test it. next() tests it every 50 ms and returns
 // `interrupted`; the consumer then calls close().
 // Stop: close() and the destructor ask the workers to stop. A worker that waits for a slot ends at once; a
@@ -78,9 +78,8 @@ void SampleLoader::grow(Slot& slot) const {
   slot.target = slot.stored.memory.first(bytes);
 }
 
-// Finds the bytes of a sample in the memory of the back end, for next(). Opens an object of one sample anew
-// for each sample, as a read does. If the back end cannot give its memory, reads the sample: a mapping may
-// lack pages that a read still gets.
+// Finds the bytes of a sample in the memory of the back end, for next(). Opens an object of one sample anew,
+// as a read does. Without such memory it reads the sample: a mapping may lack pages that a read still gets.
 Result<uint64_t> SampleLoader::find_in_place(uint32_t index) {
   Slot& slot = slots_[index];
   const SampleList::Sample& sample = slot.sample;
@@ -132,8 +131,8 @@ void SampleLoader::set_free(uint32_t slot) {
   free_slots_.push_back(slot);
 }
 
-// Called if the queue returned nothing although reads are in flight: takes one of these samples as lost and
-// returns its slot with an error. The slot is not used again, as the back end may still write to it.
+// The queue returned nothing although reads are in flight: fails one of these samples and returns its slot,
+// which is not used again: the back end may still write to it.
 SampleLoader::Slot& SampleLoader::fail_lost_sample() {
   --in_flight_;
   Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.in_flight; });
@@ -223,7 +222,6 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
   }
 }
 
-// Waits for the workers' reads in flight without a limit. Call close() first if the back end may hang.
 BatchLoader::~BatchLoader() {
   for (std::jthread& thread : threads_) thread.request_stop();  // ask all to stop before joining any
   threads_.clear();
@@ -260,8 +258,8 @@ bool BatchLoader::take_tickets(Worker& worker) {
   return !worker.new_tickets.empty() || worker.reader->in_flight() > 0;
 }
 
-// The whole life of a worker thread. serve() makes its reader and this function destroys it: a queue must be
-// destroyed by the thread that submits to it. An exception is stored in failure_ to end the run.
+// The life of a worker thread. serve() makes its reader and this function destroys it: a queue must be
+// destroyed by the thread that submits to it. An exception is stored in failure_.
 void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   std::optional<Error> failure;
   try {
@@ -284,8 +282,8 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
   if (failure_) work_available_.notify_all();
 }
 
-// Waits until a slot can be taken, a worker failed, or the worker is asked to stop. Called by a worker with
-// mutex_ held; the wait releases it. A wait that ends with a stop is not counted: it is not part of the run.
+// Waits until a slot can be taken, a worker failed, or a stop. Called by a worker with mutex_ held, which the
+// wait releases. A wait that ends with a stop is not counted: it is not part of the run.
 void BatchLoader::wait_for_slot(std::unique_lock<std::mutex>& lock, const std::stop_token& stop,
                                 Worker& worker) {
   worker.waiting_since = StageTimer::Clock::now();
@@ -333,6 +331,8 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sa
   Result<void> applied = opened.ok() ? worker.transform->apply({sample.ticket.epoch, sample.ticket.index},
                                                                *opened, tensor, worker.timer)
                                      : Result<void>(opened.error());
+  if (applied.ok() && worker.transform->warnings().any())
+    worker.pictures.add(worker.transform->warnings(), "'" + sample.name + "'");
   if (applied.ok()) return applied;
   worker.timer.end_failed_part();
   Error error = std::move(applied).error();
@@ -340,7 +340,7 @@ Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sa
   return error;
 }
 
-// Puts a sample into its slot. The worker owns the slot, so no lock is needed. Turns exceptions into errors.
+// Puts a sample into its slot, which the worker owns. Turns exceptions into errors.
 Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) {
   const Ticket& ticket = sample.ticket;
   try {
@@ -363,8 +363,8 @@ Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) 
   }
 }
 
-// Records the outcome of a ticket. Called with mutex_ held. Sets Batch::filled_at first, as record_filled()
-// may complete the batch. record_filled() and record_failed() may move samples and throw std::bad_alloc.
+// Records the outcome of a ticket. mutex_ is held. Sets Batch::filled_at first, as record_filled() may
+// complete the batch. It and record_failed() may move samples and throw std::bad_alloc.
 void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<void> outcome) {
   worker.spent_ns = worker.timer.spent_ns();
   last_outcome_time_ = worker.timer.last();
@@ -373,6 +373,7 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
   });
   bool head_may_change = true;
   if (outcome.ok()) {
+    if (worker.pictures.samples > 0) bad_objects_.pictures.add(std::exchange(worker.pictures, {}));
     Batch& batch = (*settings_.pool)[ticket.pool_index];
     batch.filled_at = std::max(batch.filled_at, worker.timer.last());
     head_may_change = plan_.record_filled(ticket);
@@ -400,7 +401,7 @@ std::vector<uint64_t> BatchLoader::spent_ns(bool so_far) const {
   return sum;
 }
 
-// Adds a wait of the consumer, and the workers' time during it, to the sums for lost_times(). mutex_ is held.
+// Adds a consumer's wait, and the workers' time in it, to the sums for lost_times(). mutex_ is held.
 void BatchLoader::account_wait(StageTimer::Clock::time_point since, const std::vector<uint64_t>& spent_before,
                                const Batch* batch) {
   const std::vector<uint64_t> spent_after = spent_ns(true);
@@ -418,7 +419,6 @@ std::vector<LostTime> BatchLoader::lost_times() const {
   return lost_by_stage(settings_.app_transform->stages, worked_ns_, consumer_waited_ns_, woke_late_ns_);
 }
 
-// By this call the consumer gives its last batch back: request() frees it for the workers.
 Result<const Batch*> BatchLoader::next() try {
   std::unique_lock lock(mutex_);
   plan_.request();
@@ -494,7 +494,7 @@ std::vector<StageTally> BatchLoader::times() const {
 
 LoaderLosses BatchLoader::losses() const {
   const std::lock_guard lock(mutex_);
-  return {plan_.skipped(), plan_.dropped_tail(), bad_objects_.named};
+  return {plan_.skipped(), plan_.dropped_tail(), bad_objects_.named, bad_objects_.pictures};
 }
 
 }  // namespace penstock

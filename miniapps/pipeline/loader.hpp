@@ -156,6 +156,7 @@ class BatchLoader final : public BatchSource {
     std::vector<Ticket> new_tickets;       // taken from the plan, their reads not requested yet
     std::vector<Ticket> pending_tickets;   // tickets whose outcome is not recorded yet; protected by mutex_
     StageTimer timer{1};
+    PictureWarningCounts pictures;  // of samples whose outcome is not recorded yet
     // mutex_ protects the following three members.
     std::vector<uint64_t> spent_ns;  // time of each part of the timer, as copied by record_outcome()
     uint64_t waited_ns = 0;          // sum of the waits for a slot that have ended

@@ -89,6 +89,7 @@ class PictureSampleTransform final : public SampleTransform {
     timer.end_part(kPartResize);
     return success();
   }
+  PictureWarnings warnings() const override { return image_.warnings; }
 
  private:
   // Decodes a stored picture into image_. Returns the part of image_ that becomes the tensor.

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "datagen/codec/picture_warnings.hpp"
 #include "io_backends/core/result.hpp"
 #include "profiling/session_abi.h"
 #include "profiling/spans/span_log.hpp"
@@ -95,6 +96,8 @@ class SampleTransform {
   // the last stage before it returns. It may allocate and throw std::bad_alloc, which the loader catches.
   virtual Result<void> apply(const SampleKey& key, std::span<const std::byte> stored,
                              std::span<std::byte> slot, StageTimer& timer) = 0;
+  // What the decoder found wrong in the sample that apply() transformed last without an error.
+  virtual PictureWarnings warnings() const { return {}; }
 };
 
 // Describes how an app transforms its samples. Nothing changes it once a loader has it, so any thread may

@@ -18,6 +18,7 @@ inline constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, 
 inline constexpr MetricInfo kTimeToDurable{"checkpoint_durable_s", "s", Better::lower, "checkpoint"};
 inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher};
 inline constexpr MetricInfo kSteps{"steps", "1", Better::neither, "run", kHeadline};
+inline constexpr MetricInfo kPictureWarnings{"picture_warnings.*", "1", Better::lower};
 inline constexpr MetricInfo kSkippedSamples{"skipped_samples", "1", Better::lower, "run", kHeadline};
 inline constexpr MetricInfo kDroppedTail{"dropped_tail_samples", "1", Better::lower, "run", kHeadline};
 inline constexpr MetricInfo kModelBytes{"checkpoint_bytes", "B", Better::neither, "run", kHeadline};
@@ -65,9 +66,9 @@ inline constexpr MetricInfo kWithOneMore{"utilization_with_one_more", "1"};
 
 inline constexpr MetricInfo kMainMetric[] = {kSampleRate};
 inline constexpr MetricInfo kStepMetrics[] = {
-    kPayloadRate, kWall,       kPeakMemory,   kTimeToDurable, kSteps,   kSkippedSamples,
-    kDroppedTail, kModelBytes, kFileReads,    kFileReadsOf,   kPayload, kFirstBatch,
-    kInputWait,   kStageBusy,  kStageStarved, kStageBlocked,  kLost};
+    kPayloadRate,     kWall,        kPeakMemory, kTimeToDurable, kSteps,        kSkippedSamples,
+    kPictureWarnings, kDroppedTail, kModelBytes, kFileReads,     kFileReadsOf,  kPayload,
+    kFirstBatch,      kInputWait,   kStageBusy,  kStageStarved,  kStageBlocked, kLost};
 inline constexpr MetricInfo kAcceleratorMetrics[] = {kAccelerators,    kUtilization,     kLeastUtilization,
                                                      kUtilizationDlio, kOvershoot,       kStragglerRank,
                                                      kStragglerSteps,  kAcceleratorsFed, kWithOneMore};

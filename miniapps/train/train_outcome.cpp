@@ -59,6 +59,7 @@ void record_times(const TrainOutcome& outcome, Trial& trial) {
 void add_verdict(const TrainOutcome& outcome, const TrainPlan& plan, Trial& trial) {
   if (outcome.failure) trial.fail(*outcome.failure);
   const LoaderLosses& losses = outcome.losses;
+  if (losses.pictures.samples > 0) plan.warn("pictures: " + losses.pictures.text());
   if (losses.skipped > 0) {
     for (const std::string& line : losses.warnings()) plan.warn(line);
     trial.verdict(Verdict::degraded, count_of(losses.skipped, plan.files() != nullptr ? "file" : "sample") +
@@ -100,6 +101,9 @@ void record_outcome(const TrainOutcome& outcome, const TrainPlan& plan, Trial& t
   const TrainingFigures& figures = outcome.figures;
   trial.sample(train_metrics::kSteps, double(outcome.steps));
   trial.sample(train_metrics::kSkippedSamples, double(outcome.losses.skipped));
+  for (size_t i = 0; i < kPictureWarnings; ++i)
+    if (const uint64_t count = outcome.losses.pictures.by_warning[i]; count > 0)
+      trial.sample(train_metrics::kPictureWarnings, picture_warning_name(i), double(count));
   trial.sample(train_metrics::kDroppedTail, double(outcome.losses.dropped_tail));
   trial.sample(train_metrics::kPayload, figures.payload_bytes);
   trial.sample(train_metrics::kAccelerators, double(plan.accelerators * outcome.ranks.size()));

@@ -42,6 +42,7 @@ Json packed(const TrainOutcome& outcome) {
           {"skipped", outcome.losses.skipped},
           {"dropped_tail", outcome.losses.dropped_tail},
           {"named", std::move(named)},
+          {"pictures", outcome.losses.pictures.json()},
           {"failure", outcome.failure ? error_json(*outcome.failure) : Json()}};
 }
 
@@ -53,7 +54,10 @@ void unpack(const Json& json, TrainOutcome& outcome) {
                            .step_overshoot = std::nullopt,
                            .utilization = number_from_json(json["utilization"]),
                            .utilization_dlio = std::nullopt});
-  LoaderLosses losses{json["skipped"].get<uint64_t>(), json["dropped_tail"].get<uint64_t>(), {}};
+  LoaderLosses losses{json["skipped"].get<uint64_t>(),
+                      json["dropped_tail"].get<uint64_t>(),
+                      {},
+                      PictureWarningCounts::from_json(json["pictures"])};
   for (const Json& object : json["named"])
     losses.named.push_back({object[0].get<std::string>(), object[1].get<bool>(), object[2].get<uint64_t>(),
                             object[3].get<uint64_t>(), object[4].get<std::string>()});
