@@ -21,6 +21,34 @@ metric: {au: 0.85}
 """
 
 
+# Every section and key that MLPerf Storage's files have, with YAML 1.1's booleans, nulls, and keys in an unusual order.
+ALL_KEYS = """
+output: {folder: "${hydra:run.dir}", metric: {exclude_start_steps: 0, exclude_end_steps: 0}}
+metric: ~
+train: {computation_time_stdev: 0.0001, computation_time: 0.001, epochs: 1, seed_change_epoch: off}
+reader:
+  {data_loader: pytorch, batch_size: 7, batch_size_eval: 1, read_threads: 1, prefetch_size: 2, file_shuffle: seed, sample_shuffle: seed,
+   storage_library: s3dlio, seed: 5, shuffle: On}
+storage:
+  {storage_type: local_fs, storage_root: ~, storage_library: s3dlio, storage_options: {endpoint_url: "http://h:1", region: r},
+   endpoint_uris: [a, b], use_mpi_endpoint_distribution: false}
+dataset:
+  {data_folder: data/unet3d/, format: npz, num_files_train: 21, num_files_eval: 0, num_files_generated: 21, num_samples_per_file: 1,
+   record_length_bytes: 20000, record_length_bytes_stdev: 0, compression: none, skip_listing: TRUE, direct_fs: off,
+   parquet: {row_group_size: 1024, read_mode: row_group, columns: [{name: a, dtype: float32, size: 4, read: True}]}}
+evaluation: {eval_time: 0.001, epochs_between_evals: 1}
+checkpoint:
+  {checkpoint_folder: ckpt, checkpoint_after_epoch: 1, num_checkpoints_write: 1, num_checkpoints_read: 1, time_between_checkpoints: 5, fsync: True}
+model:
+  {name: flux, type: transformer, num_layers: 2, parallelism: {tensor: 1, pipeline: 1, data: 2, zero_stage: 3},
+   transformer: {vocab_size: 128, hidden_size: 64, ffn_hidden_size: 128, num_attention_heads: 4, num_kv_heads: 2}}
+workflow: {generate_data: no, train: on, evaluation: off, checkpoint: False, profiling: No, debug: yes}
+logging: {log_level: info}
+profiling: {profiler: iostat, iostat_devices: [sda]}
+framework: pytorch
+"""
+
+
 class Dlio(TrainTest):
     def setUp(self):
         super().setUp()
@@ -147,6 +175,25 @@ class Dlio(TrainTest):
         [record] = self.dlio()
         self.assertEqual(record["corpus"]["samples"], 21)
         self.assertEqual(value(record, "steps"), 6)
+
+    def test_every_key_of_mlperf_files_is_known(self):
+        (self.dir / "it.yaml").write_text(ALL_KEYS)
+        done = self.dlio_run("--json")
+        record = json.loads(done.stdout)
+        self.assertNotIn(message("workload-keys-ignored"), done.stderr)
+        self.assertEqual(record["parameters"]["accelerator"], "emulated:step=1000000ns,stdev=100000ns")
+        self.assertEqual((record["parameters"]["shuffle"], value(record, "steps")), ("global", 3))
+
+    def test_files_that_a_file_is_based_on(self):
+        (self.dir / "base.yaml").write_text(ALL_KEYS)
+        [record] = self.dlio("++workload.train.computation_time=0.002", workload="defaults: [base, _self_]\ntrain: {epochs: 2}\n")
+        self.assertEqual(record["parameters"]["accelerator"], "emulated:step=2000000ns,stdev=100000ns")
+        self.assertEqual(value(record, "steps"), 6)
+
+    def test_a_mapping_that_contains_itself(self):
+        (self.dir / "base.yaml").write_text("dataset: &a {record_length_bytes: 5, more: *a}\n")
+        (self.dir / "it.yaml").write_text("defaults: [base]\ndataset: &a {record_length_bytes: 5, more: *a}\n" + WORKLOAD.split("dataset:")[0])
+        self.assertIn(message("workload-keys-ignored"), self.dlio_run(expect=2).stderr)
 
     def test_arguments_that_are_wrong(self):
         for words, expected in ((("--workload", "it.yaml", "++workload.reader.bach_size=3"), "reader.batch_size"),
