@@ -111,6 +111,7 @@ MESSAGES = {
     "mpi-size-mismatch": "PMI_SIZE says {n} ranks and MPI knows of {n2}",
     "mpiio-reads-only": "only reads go through MPI-IO",
     "mpirun-is-open-mpi": "Open MPI",
+    "names-not-utf8": "(not UTF-8, or too long)",
     "no-batch-made": "no batch",
     "no-checkpoint": "no checkpoint",
     "no-checkpoint-of-step": "no step {n}",

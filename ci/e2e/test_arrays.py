@@ -247,6 +247,33 @@ json.dump({}, sys.stdout)"""
             self.assertIn(words, output)
             self.assertIn(f"{name}.h5", output)
 
+    def test_hdf5_with_other_arrays_and_links(self):
+        self.python("numpy, h5py", """
+import os, signal
+for folder in ("scalars", "tracked", "closed", "open"):
+    os.mkdir(folder)
+with h5py.File("scalars/a.h5", "w", libver="latest") as f:
+    f["data"], f["version"], f["none"] = numpy.zeros((64, 16), "f4"), 3, h5py.Empty("f4")
+with h5py.File("tracked/a.h5", "w", libver="earliest", track_order=True) as f:
+    for i in range(20):
+        f[f"s{i:02}"] = numpy.zeros(16, "f4")
+for name in ("closed", "open"):
+    f = h5py.File(name + "/a.h5", "w", libver="latest")
+    f["data"], f["label"] = numpy.zeros((64, 16), "f4"), numpy.arange(64)
+    f.flush()
+    if name == "closed":
+        f.close()
+print("{}", flush=True)
+os._exit(0)""")
+        self.assertEqual(self.records("describe", "scalars", "--scan")[0]["samples"], 64)
+        closed = self.run_cli("describe", "closed", "--scan", "--json")
+        self.assertEqual((json.loads(closed.stdout)["samples"], closed.stderr), (64, ""))
+        self.assertIn("h5clear", self.run_cli("describe", "open", "--scan", expect=None).stderr)
+        tracked = self.run_cli("describe", "tracked", "--scan", "--json", expect=None)
+        if tracked.returncode == 0:
+            self.assertEqual(json.loads(tracked.stdout)["samples"], 20)
+        self.assertNotIn("earliest", tracked.stderr)
+
     def test_damage_is_told_by_name_and_place(self):
         for name, extension in (("npz", "npz"), ("npy", "npy"), ("hdf5", "h5")):
             self.generate(name, "--format", name, "--set", "samples_per_file=1", "--set", "dirs=flat")

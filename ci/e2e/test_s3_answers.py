@@ -1,8 +1,10 @@
 """Tiers in an object store that answers in the wrong way: what is called done is there, and what failed leaves nothing."""
 
 import http.server
+import json
 import os
 import re
+import shutil
 import subprocess
 import threading
 import urllib.parse
@@ -19,6 +21,7 @@ NO_RESULTS = {
     "trailing": f"<{RESULT}></{RESULT}>\0\0".encode(),
     "gzip": b"\x1f\x8b\x08\0\0\0\0\0\0\xff",
 }
+KEYS = {"aws_access_key_id": "TESTKEY", "aws_secret_access_key": "only-for-this-test"}
 ERROR = b"\n<?xml version='1.0'?><Error><Code>InternalError</Code><Message>try again</Message></Error>"
 
 
@@ -34,6 +37,8 @@ class Store(http.server.ThreadingHTTPServer):
         self.uploads = {}  # open ones, by id: the key, the mark, the parts by number
         self.started = 0
         self.answer, self.times, self.completes = None, 0, False  # see replace()
+        self.listings = []  # what the next listings are answered with, in place of the list
+        self.asks_for_keys = False
 
     def replace(self, answer, times, completes=False):
         """The next completions of an upload are answered so; they are done first if `completes`."""
@@ -73,6 +78,8 @@ class Store(http.server.ThreadingHTTPServer):
         return 200, b""
 
     def list(self, prefix):
+        if self.listings:
+            return self.listings.pop()
         rows = "".join(f"<Contents><Key>{key}</Key><Size>{len(data)}</Size></Contents>"
                        for key, data in sorted(self.objects.items()) if key.startswith(prefix))
         return 200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
@@ -91,7 +98,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         mark = self.headers.get("x-amz-meta-penstock", "")
         with self.server.lock:
-            if not key:
+            if self.server.asks_for_keys and f"Credential={KEYS['aws_access_key_id']}/" not in self.headers.get("Authorization", ""):
+                status, text = 403, b"<Error><Code>AccessDenied</Code><Message>no key</Message></Error>"
+            elif not url.path.startswith("/bucket"):
+                status, text = 404, b"<Error><Code>NoSuchBucket</Code><Message>it does not exist</Message></Error>"
+            elif not key:
                 status, text = self.server.list(query.get("prefix", ""))
             elif self.command in ("GET", "HEAD"):
                 text = self.server.objects.get(key)
@@ -167,6 +178,76 @@ class S3Answers(CliTest):
                 self.store.replace(answer, 1, completes=True)
                 self.copy()
                 self.check(stored=True)
+
+    def describe(self, where="bucket/d", expect=0, **environment):
+        """Scans a folder of one picture with keys from nowhere but `home/` and these variables."""
+        self.store.objects["d/a.jpg"] = b"\xff\xd8\xff" + bytes(500)
+        usual = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
+        tier = f"s3:http://127.0.0.1:{self.store.server_address[1]}/{where},retries=2,timeout=5s"
+        return self.run_cli("describe", tier, "--scan", "--json", expect=expect,
+                            env={**usual, "no_proxy": "127.0.0.1", "HOME": str(self.dir / "home"), **environment})
+
+    def home(self, **files):
+        """Writes ~/.aws/NAME for each, and nothing else is there."""
+        folder = self.dir / "home" / ".aws"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name, text in files.items():
+            (folder / name).write_text(text)
+
+    def test_a_listing_is_asked_for_again(self):
+        for name, answer in {"error": (200, ERROR), "busy": (503, ERROR.replace(b"InternalError", b"SlowDown"))}.items():
+            with self.subTest(name):
+                self.store.listings = [answer]
+                done = self.describe(AWS_ACCESS_KEY_ID="k", AWS_SECRET_ACCESS_KEY="s")
+                self.assertEqual((json.loads(done.stdout)["samples"], self.store.listings), (1, []))
+
+    def test_a_listing_that_is_none_is_no_empty_folder(self):
+        for name, answer in {"error": ERROR, "page": NO_RESULTS["page"], "nothing": b"", "cut": b"<ListBucketResult><Contents><Key>d/a"}.items():
+            with self.subTest(name):
+                self.store.listings = [(200, answer)] * 9
+                done = self.describe(expect=1, AWS_ACCESS_KEY_ID="k", AWS_SECRET_ACCESS_KEY="s")
+                self.assertIn("InternalError" if name == "error" else "list", done.stderr)
+
+    def test_a_bucket_that_is_missing_is_named(self):
+        done = self.describe("missing/d", expect=2, AWS_ACCESS_KEY_ID="k", AWS_SECRET_ACCESS_KEY="s")
+        self.assertIn("bucket 'missing'", done.stderr)
+
+    def test_keys_are_where_the_aws_tools_look_for_them(self):
+        keys = "".join(f"{name} = {key}\n" for name, key in KEYS.items())
+        program = self.dir / "keys.sh"
+        program.write_text("#!/bin/sh\necho '" + json.dumps({"Version": 1, "AccessKeyId": KEYS["aws_access_key_id"],
+                                                             "SecretAccessKey": KEYS["aws_secret_access_key"]}) + "'\n")
+        program.chmod(0o755)
+        self.store.asks_for_keys = True
+        (self.dir / "elsewhere").write_text("[default]\n" + keys)
+        places = {
+            "credentials": ({"credentials": "[default]\n" + keys}, {}),
+            "config": ({"config": "[default]\n" + keys}, {}),
+            "crlf": ({"credentials": ("[default]\n" + keys).replace("\n", "\r\n")}, {}),
+            "comments": ({"credentials": "# mine\n; old\n\n[other]\na = b\n[default] # now\n" + keys}, {}),
+            "capitals": ({"credentials": "[default]\n" + keys.replace("aws_access", "AWS_ACCESS").replace("_key", "_KEY")}, {}),
+            "colons": ({"credentials": "[default]\n" + keys.replace(" = ", ": ")}, {}),
+            "default in full": ({"config": "[profile default]\n" + keys}, {}),
+            "quotes": ({"config": "[profile \"my training\"]\n" + keys}, {"AWS_PROFILE": "my training"}),
+            "profile of config": ({"config": "[profile training]\n" + keys}, {"AWS_PROFILE": "training"}),
+            "profile of credentials": ({"credentials": "[training]\n" + keys}, {"AWS_PROFILE": "training"}),
+            "process": ({"config": f"[default]\ncredential_process = {program}\n"}, {}),
+            "other file": ({}, {"AWS_SHARED_CREDENTIALS_FILE": str(self.dir / "elsewhere")}),
+        }
+        for name, (files, environment) in places.items():
+            with self.subTest(name):
+                self.home(**files)
+                self.assertEqual(json.loads(self.describe(**environment).stdout)["samples"], 1)
+
+    def test_what_there_is_in_place_of_keys_is_named(self):
+        keys = "".join(f"{name} = {key}\n" for name, key in KEYS.items())
+        self.store.asks_for_keys = True
+        for word, files in {"training": {"credentials": "[training]\n" + keys}, "sso": {"config": "[default]\nsso_start_url = https://x\n"},
+                            "failing": {"config": "[default]\ncredential_process = false failing\n"}}.items():
+            with self.subTest(word):
+                self.home(**files)
+                self.assertIn(word, self.describe(expect=1 + (word == "failing")).stderr)
 
 
 def lacking():

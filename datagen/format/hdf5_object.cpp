@@ -328,8 +328,8 @@ class ObjectReader {
     if (heap == kHdf5NoAddress) return success();
     return source_.error(
         Errc::unsupported, address,
-        "a group whose links are in a heap (dense storage), which is not read; write it with "
-        "libver='earliest' or fewer links");
+        "a group whose links are in a heap (dense storage), which is not read: write it with h5py's "
+        "default libver and track_order, or with at most 8 links");
   }
 
   Hdf5Source& source_;

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "datagen/format/byte_order.hpp"
@@ -152,7 +154,15 @@ class Npz final : public ShardedFormat {
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
     std::optional<Error> skip_reason;
+    // NumPy reads the last of several members of one name.
+    std::unordered_map<std::string_view, const ArchiveMember*> last_of;
+    for (const ArchiveMember& member : members) last_of[member.name] = &member;
     for (const ArchiveMember& member : members) {
+      if (last_of[member.name] != &member) {
+        skip(member.name.substr(0, member.name.size() - kNpySuffix.size()),
+             "replaced by a later array of its name");
+        continue;
+      }
       Result<NpyArray> parsed = read_npy(window, member.content.offset, member.content.length);
       if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
         if (!skip_reason) skip_reason = std::move(parsed).error();

@@ -198,7 +198,7 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, siz
 
 // Whether each row of the payload is a sample. The payload must have at least two dimensions and a byte per
 // row, and at least one of these conditions must be true. They ignore arrays that cannot belong to the
-// payload's samples (`may_belong`).
+// payload's samples (`may_belong`), and scalars that are no label, since these describe the whole file.
 // - There is one label per row.
 // - There is no other array.
 // - A one-dimensional array has one entry per row, and no array of labels has exactly one entry.
@@ -219,6 +219,8 @@ bool rows_are_samples(std::span<const StoredArray> arrays, size_t payload,
   bool all_have_same_rows = true;
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (i == payload || !may_belong[i]) continue;
+    const bool is_attribute = arrays[i].shape.empty() && !is_label_name(arrays[i].name);
+    if (is_attribute) continue;
     const bool has_same_rows = !arrays[i].shape.empty() && arrays[i].shape[0] == array.shape[0];
     const bool is_label = is_label_name(arrays[i].name);
     if (is_label && element_count(arrays[i]) == array.shape[0]) return true;

@@ -45,6 +45,9 @@ TEST(ChooseSamples, DependsOnTheArraysNextToThePayload) {
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("y", {5})}), "5 rows of x");
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("weight", {5})}), "5 rows of x");
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3})}), "5 rows of x");
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {})}), "5 rows of x");
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {}), stored("mean", {3})}),
+            "1 whole of x");
   EXPECT_EQ(choice_text({stored("x", {500})}), "1 whole of x");
   EXPECT_EQ(choice_text({stored("x", {})}), "1 whole of x");
   EXPECT_EQ(choice_text({stored("x", {0, 2, 3}), labels("label", {0})}), "0 rows of x by label");

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -16,10 +17,46 @@
 namespace penstock::s3 {
 namespace {
 
+// Returns the value of a key; `name` is in small letters, the file's may be in any (Python's configparser).
 std::string value_of(const Pairs& section, std::string_view name) {
   for (const auto& [key, value] : section)
-    if (key == name) return value;
+    if (equals_ignoring_case(key, name)) return value;
   return {};
+}
+
+enum class AwsFile : uint8_t { credentials, config };
+
+// The profile whose section begins with this line, as botocore reads it: text after the bracket is ignored,
+// and the config file has "profile NAME" or "profile 'NAME'", except for "default".
+std::optional<std::string_view> profile_of_section(std::string_view line, AwsFile file) {
+  constexpr std::string_view kProfile = "profile";
+  const size_t end = line.rfind(']');
+  if (!line.starts_with('[') || end == std::string_view::npos) return std::nullopt;
+  std::string_view name = trim(line.substr(1, end - 1));
+  if (file == AwsFile::credentials || name == "default") return name;
+  if (!name.starts_with(kProfile)) return std::nullopt;
+  name = trim(name.substr(kProfile.size()));
+  if (name.size() > 1 && (name.front() == '"' || name.front() == '\'') && name.back() == name.front())
+    name = name.substr(1, name.size() - 2);
+  return name;
+}
+
+// Returns the "key = value" or "key: value" lines of a profile. Skips other lines.
+Pairs section_of(std::string_view text, std::string_view profile_name, AwsFile file) {
+  Pairs pairs;
+  bool in_section = false;
+  while (!text.empty()) {
+    const std::string_view line = trim(take_part(text, '\n'));
+    if (line.starts_with('[')) {
+      in_section = profile_of_section(line, file) == profile_name;
+      continue;
+    }
+    const size_t delimiter = line.find_first_of("=:");
+    if (!in_section || line.starts_with('#') || line.starts_with(';') || delimiter == std::string_view::npos)
+      continue;
+    pairs.emplace_back(trim(line.substr(0, delimiter)), trim(line.substr(delimiter + 1)));
+  }
+  return pairs;
 }
 
 // Returns the text of a file of the AWS tools. Its path is the value of the environment variable `variable`,
@@ -39,17 +76,13 @@ std::string profile(const Environment& environment) {
   return environment("AWS_PROFILE").value_or(environment("AWS_DEFAULT_PROFILE").value_or("default"));
 }
 
-// The name of the profile's section in the config file.
-std::string config_section(const std::string& profile_name) {
-  return profile_name == "default" ? profile_name : "profile " + profile_name;
-}
-
 // Runs the program of credential_process, whose output is documented in the AWS CLI's user guide ("Source
 // credentials with an external process").
 Result<Credentials> run_credential_process(const std::string& command) {
   constexpr size_t kMostBytes = 65536;
   const auto failed = [&](std::string_view why) {
-    return make_error(Errc::invalid_argument, "credential_process '" + command + "' of ~/.aws " + std::string(why));
+    return make_error(Errc::invalid_argument,
+                      "credential_process '" + command + "' of ~/.aws " + std::string(why));
   };
   std::FILE* const pipe = ::popen(command.c_str(), "re");  // NOLINT(cert-env33-c): the user's own setting
   if (pipe == nullptr) return failed("cannot be run: " + std::string(std::strerror(errno)));
@@ -57,7 +90,8 @@ Result<Credentials> run_credential_process(const std::string& command) {
   text.resize(std::fread(text.data(), 1, text.size(), pipe));
   const int status = ::pclose(pipe);
   if (status != 0)
-    return failed(WIFEXITED(status) ? "exited with code " + std::to_string(WEXITSTATUS(status)) : "was killed");
+    return failed(WIFEXITED(status) ? "exited with code " + std::to_string(WEXITSTATUS(status))
+                                    : "was killed");
   const Json json = Json::parse(text, nullptr, false);
   const auto member = [&](const char* name) {
     const auto found = json.find(name);
@@ -72,7 +106,7 @@ std::vector<std::string> section_names(std::string_view text) {
   std::vector<std::string> names;
   while (!text.empty()) {
     const std::string_view line = trim(take_part(text, '\n'));
-    if (line.starts_with('[') && line.ends_with(']')) names.emplace_back(trim(line.substr(1, line.size() - 2)));
+    if (const auto name = profile_of_section(line, AwsFile::credentials)) names.emplace_back(*name);
   }
   return names;
 }
@@ -80,14 +114,17 @@ std::vector<std::string> section_names(std::string_view text) {
 // Why there is no key: what there is in its place.
 std::string why_no_key(const Environment& environment, const std::string& name, const Pairs& config,
                        const std::string& credentials_text) {
-  constexpr std::string_view kExport = ": run eval \"$(aws configure export-credentials --format env)\" first";
-  for (const char* const setting : {"sso_session", "sso_start_url", "role_arn", "web_identity_token_file", "login_session"})
+  constexpr std::string_view kExport =
+      ": run eval \"$(aws configure export-credentials --format env)\" first";
+  for (const char* const setting :
+       {"sso_session", "sso_start_url", "role_arn", "web_identity_token_file", "login_session"})
     if (!value_of(config, setting).empty())
       return "the profile '" + name + "' of ~/.aws/config has " + setting + ", which is not followed here" +
              std::string(kExport);
   for (const char* const variable : {"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
                                      "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"})
-    if (environment(variable)) return std::string(variable) + " is set, which is not followed here" + std::string(kExport);
+    if (environment(variable))
+      return std::string(variable) + " is set, which is not followed here" + std::string(kExport);
   std::vector<std::string> names = section_names(credentials_text);
   if (names.empty()) return "";
   std::string all;
@@ -127,23 +164,6 @@ Result<Endpoint> parse_endpoint(std::string_view url) {
   return endpoint;
 }
 
-Pairs ini_section(std::string_view text, std::string_view name) {
-  Pairs pairs;
-  bool in_section = false;
-  while (!text.empty()) {
-    const std::string_view line = trim(take_part(text, '\n'));
-    if (line.starts_with('[') && line.ends_with(']')) {
-      in_section = trim(line.substr(1, line.size() - 2)) == name;
-      continue;
-    }
-    const size_t equals = line.find('=');
-    if (!in_section || line.starts_with('#') || line.starts_with(';') || equals == std::string_view::npos)
-      continue;
-    pairs.emplace_back(trim(line.substr(0, equals)), trim(line.substr(equals + 1)));
-  }
-  return pairs;
-}
-
 Environment process_environment() {
   return [](const char* name) -> std::optional<std::string> {
     const char* const value = std::getenv(name);
@@ -165,12 +185,13 @@ Result<Credentials> find_credentials(const Environment& environment) {
   const std::string name = profile(environment);
   const std::string source = "the profile '" + name + "'";
   const std::string credentials_text = file_text(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
-  const Pairs credentials = ini_section(credentials_text, name);
-  const Pairs config = ini_section(file_text(environment, "AWS_CONFIG_FILE", "config"), config_section(name));
+  const Pairs credentials = section_of(credentials_text, name, AwsFile::credentials);
+  const Pairs config = section_of(file_text(environment, "AWS_CONFIG_FILE", "config"), name, AwsFile::config);
   for (const Pairs* const section : {&credentials, &config})
     if (const std::string key = value_of(*section, "aws_access_key_id"); !key.empty())
       return with_secret(
-          {key, value_of(*section, "aws_secret_access_key"), value_of(*section, "aws_session_token")}, source);
+          {key, value_of(*section, "aws_secret_access_key"), value_of(*section, "aws_session_token")},
+          source);
   for (const Pairs* const section : {&credentials, &config})
     if (const std::string command = value_of(*section, "credential_process"); !command.empty())
       return run_credential_process(command);
@@ -178,9 +199,10 @@ Result<Credentials> find_credentials(const Environment& environment) {
   none.why_none = why_no_key(environment, name, config, credentials_text);
   if (environment("AWS_PROFILE") || environment("AWS_DEFAULT_PROFILE"))
     return make_error(Errc::invalid_argument,
-                      none.why_none.empty() ? "~/.aws/credentials and ~/.aws/config have no access key for " + source +
-                                                  " (AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE, AWS_CONFIG_FILE)"
-                                            : none.why_none);
+                      none.why_none.empty()
+                          ? "~/.aws/credentials and ~/.aws/config have no access key for " + source +
+                                " (AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE, AWS_CONFIG_FILE)"
+                          : none.why_none);
   return none;
 }
 
@@ -188,9 +210,9 @@ std::string find_region(const std::string& wanted, const Environment& environmen
   if (!wanted.empty()) return wanted;
   for (const char* const name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
     if (const auto region = environment(name)) return *region;
-  const std::string region = value_of(ini_section(file_text(environment, "AWS_CONFIG_FILE", "config"),
-                                                  config_section(profile(environment))),
-                                      "region");
+  const std::string region = value_of(
+      section_of(file_text(environment, "AWS_CONFIG_FILE", "config"), profile(environment), AwsFile::config),
+      "region");
   return region.empty() ? "us-east-1" : region;
 }
 

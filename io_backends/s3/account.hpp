@@ -23,9 +23,6 @@ struct Endpoint {
 // other text.
 Result<Endpoint> parse_endpoint(std::string_view url);
 
-// Returns the "key = value" lines of the section `name` of an AWS file. Skips other lines.
-Pairs ini_section(std::string_view text, std::string_view name);
-
 // A function that returns the value of an environment variable, or no value if it is not set. Tests pass a
 // function of their own.
 using Environment = std::function<std::optional<std::string>(const char* name)>;

@@ -1,0 +1,123 @@
+"""Machines that hide or withhold something: no /proc, processor quotas, little locked memory; and an accelerator that is always busy."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+
+from corpus_case import CorpusTest
+from penstock_cli import PENSTOCK
+import penstock_cli
+
+QUICK = ("--threads", 1, "--min-time", "10ms", "--repeat", 1, "--no-baseline", "--no-ceiling")
+GROUPS = pathlib.Path("/sys/fs/cgroup")
+HIDE_PROC = "mount -t tmpfs none /proc"
+STAGES = r"\b(read|decode|resize|collate|queue|copy|input|tier)\b"
+
+
+class LimitedMachine(CorpusTest):
+    def setUp(self):
+        super().setUp()
+        self.run_cli("generate", "imagenet", "--samples", 8, "--seed", 1, "--set", "median=20000", "--out", "pics")
+
+    def run_after(self, prepare, *words, expect=0):
+        """Runs a shell's commands, and in its place `penstock WORDS`."""
+        done = subprocess.run([*prepare, "sh", PENSTOCK, *map(str, words)], cwd=self.dir, check=False, capture_output=True, text=True, timeout=300)
+        if expect is not None:
+            self.assertEqual(done.returncode, expect, done.stderr)
+        return done
+
+    def without_proc(self, *words, **kwargs):
+        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "sh", "-c", HIDE_PROC], capture_output=True, check=False).returncode != 0:
+            self.skipTest("/proc cannot be hidden here")
+        return self.run_after(["unshare", "-m", "sh", "-c", HIDE_PROC + ' && exec "$@"'], *words, **kwargs)
+
+    def test_the_hosts_cache_is_unknown_without_proc(self):
+        [usual] = self.records("read", "pics", *QUICK)
+        [hidden] = map(json.loads, self.without_proc("read", "pics", *QUICK, "--json").stdout.splitlines())
+        if usual["cache"]["host"] != "none":
+            self.assertNotEqual(hidden["cache"]["host"], "none")
+
+    def test_profile_run_without_proc(self):
+        if self.run_cli("profile", "run", "-o", "usual", "--", "true", expect=None).returncode != 0:
+            self.skipTest("this build has no profiler")
+        done = self.without_proc("profile", "run", "-o", "hidden", "--", "true", expect=None)
+        if done.returncode != 0:
+            self.assertIn("/proc", done.stderr)
+
+    @contextlib.contextmanager
+    def limited_group(self, processors):
+        """A control group with a quota of processors, and a group without one inside it."""
+        if (GROUPS / "cpu" / "cgroup.procs").exists():
+            base, limits = GROUPS / "cpu", {"cpu.cfs_period_us": 100_000, "cpu.cfs_quota_us": int(processors * 100_000)}
+        else:
+            base, limits = GROUPS, {"cpu.max": f"{int(processors * 100_000)} 100000"}
+        group = base / f"penstock-test-{os.getpid()}"
+        inner = group / "inner"
+        try:
+            try:
+                inner.mkdir(parents=True)
+                for name, limit in limits.items():
+                    (group / name).write_text(str(limit))
+            except OSError as error:
+                self.skipTest(f"no control group can be made here: {error}")
+            yield group, inner
+        finally:
+            for folder in (inner, group):
+                for _ in range(100):  # its last process may still be ending
+                    try:
+                        folder.rmdir()
+                    except FileNotFoundError:
+                        break
+                    except OSError:
+                        time.sleep(0.05)
+
+    def in_group(self, group, *words):
+        return self.run_after(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"'], *words)
+
+    def test_a_quota_of_this_group_or_a_parent_is_found(self):
+        for processors in (0.3, 1.5):
+            with self.subTest(processors), self.limited_group(processors) as groups:
+                for group in groups if (GROUPS / "cpu").exists() else groups[1:]:  # version 2 allows processes in the innermost group alone
+                    [record] = map(json.loads, self.in_group(group, "read", "pics", *QUICK, "--json").stdout.splitlines())
+                    self.assertAlmostEqual(record["environment"]["cgroup"]["cpus"], processors, delta=0.01)
+
+    def test_threads_by_default_are_no_more_than_the_quota(self):
+        with self.limited_group(0.3) as (_, inner):
+            done = self.in_group(inner, "train", "alexnet", "--data", "pics", "--batch", 4, "--steps", 2, "--accelerator", "emulated:step=10ms", "--json")
+        self.assertEqual(json.loads(done.stdout)["parameters"]["threads"], 1)
+
+    def test_rings_without_registered_buffers_are_named(self):
+        prepare = ["setpriv", f"--reuid={os.getuid() or 65534}", f"--regid={os.getgid() or 65534}", "--clear-groups"] if os.geteuid() == 0 else []
+        if prepare and not shutil.which("setpriv"):
+            self.skipTest("no setpriv here")
+        self.dir.chmod(0o755)
+        (self.dir / "res").mkdir()
+        (self.dir / "res").chmod(0o777)
+        words = ["read", f"uring:{self.dir}/pics", "--threads", 2, "--depth", 32, *QUICK[2:], "--no-config", "--results", self.dir / "res"]
+        recorded = self.run_after([*prepare, "sh", "-c", 'ulimit -l 64 && exec "$@"'], *words, "--json", expect=None)
+        if recorded.returncode != 0 or not re.search("regist", json.dumps(json.loads(recorded.stdout)["tiers"])):
+            self.skipTest("buffers are registered here, or there is no io_uring")
+        self.assertRegex(self.run_after([*prepare, "sh", "-c", 'ulimit -l 64 && exec "$@"'], *words).stderr, "regist")
+
+    def test_no_stage_is_the_bottleneck_of_a_busy_accelerator(self):
+        for _ in range(5):
+            done = self.run_cli("train", "stream", "--data", "pics", "--steps", 5, "--batch", 1, "--threads", 1, "--prefetch", 10, "--accelerator",
+                                "emulated:step=100ms", "--results", "res")
+            [file] = (self.dir / "res").glob("*.jsonl")
+            [record] = penstock_cli.stored(file)
+            file.unlink()
+            if record["metrics"]["accelerator_utilization"]["value"] > 0.97:
+                break
+        else:
+            self.skipTest("the machine is too busy: the accelerator had to wait")
+        blamed = [line for line in done.stdout.splitlines() if "bottleneck" in line and re.search(STAGES, line)]
+        self.assertEqual([line for line in blamed if not re.search(r"accelerator is the bottleneck|\bno\b|\bnot\b", line, re.IGNORECASE)], [])
+
+
+if __name__ == "__main__":
+    penstock_cli.main()
