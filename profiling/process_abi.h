@@ -66,10 +66,6 @@ struct penstock_request {
   uint64_t objects;     // number of loaded objects with these slots
   uint64_t unrestored;  // after detach: slots that could not be restored
   uint64_t unloaded;    // after detach: slots whose objects were unloaded
-  // Memory that the requesting process has mapped in this process to load the library; 0 if none. A later
-  // request unmaps it, because the thread of this request runs in it.
-  uint64_t memory_to_unmap;
-  uint64_t memory_to_unmap_bytes;
   char folder[PENSTOCK_FOLDER_BYTES];  // absolute path of the session's folder; a detach sets it
   char error_text[256];                // why the request failed
   uint64_t trace_limit;  // for attach: limit for the bytes of segments; 0: the library's default

@@ -34,8 +34,8 @@ constexpr size_t kErrorTextBytes = 256;
 constexpr size_t kPathBytes = 4096;
 
 // The data of the assembler code below, in the target's memory. The command fills all of it before the new
-// thread starts. The code writes only `failed` and `error_text`; the library writes its answer to
-// `request_data`. Each `..._address` is an address in the target.
+// thread starts. The code writes only `failed`, `is_loading` and `error_text`; the library writes its answer
+// to `request_data`. Each `..._address` is an address in the target.
 struct LoaderData {
   uint64_t path_address;
   uint64_t dlopen_mode;
@@ -47,8 +47,10 @@ struct LoaderData {
   uint64_t pthread_detach_address;
   uint64_t request_address;
   uint64_t error_address;
+  uint64_t register_atfork_address;
+  uint64_t cxa_finalize_address;
   uint32_t failed;
-  uint32_t reserved;
+  uint32_t is_loading;  // forks of the target wait while it is 1
   char path_text[kPathBytes];
   char name_text[64];
   char error_text[kErrorTextBytes];
@@ -59,22 +61,41 @@ static_assert(offsetof(LoaderData, dlopen_address) == 24 && offsetof(LoaderData,
                   offsetof(LoaderData, pthread_self_address) == 48 &&
                   offsetof(LoaderData, pthread_detach_address) == 56 &&
                   offsetof(LoaderData, request_address) == 64 && offsetof(LoaderData, error_address) == 72 &&
-                  offsetof(LoaderData, failed) == 80,
+                  offsetof(LoaderData, register_atfork_address) == 80 &&
+                  offsetof(LoaderData, cxa_finalize_address) == 88 && offsetof(LoaderData, failed) == 96 &&
+                  offsetof(LoaderData, is_loading) == 100,
               "the code below knows them");
 
 #if defined(__x86_64__)
 // The function of the new thread. It calls dlopen(path, mode), then dlsym(handle, name), then the function
 // that dlsym() found, with the address of `request_data`. That function, penstock_profile_request(), also
 // detaches the thread.
+//
+// Forks: dlopen() holds locks of the loader, and changes the loader's lists. A child that is forked meanwhile
+// would have these locks held for ever, and half-changed lists: even its dlopen(NULL) would end it. So this
+// code first makes penstock_wait_for_loading() a handler of pthread_atfork(): each fork() waits until
+// `is_loading` is 0. It waits for at most 2,000 pauses of 1 ms, because the thread that forks may itself hold
+// a lock that dlopen() needs. After that it clears `is_loading`, so that it waits only once, also in the
+// child. The handler is removed before the library does anything: __cxa_finalize() removes the handlers that
+// were registered with the address of LoaderData.
+//
 // Errors: if dlopen() or dlsym() fails, this code copies the text of dlerror() and detaches the thread. It
 // stores `failed` last, because the command reads the text once it sees `failed`.
-// Registers: rbx has the address of LoaderData. One push aligns the stack for the calls. The code works at
-// any address, because it makes every call through a pointer in LoaderData.
+// Registers: rbx has the address of LoaderData, r12 the function that was found. The code works at any
+// address, because it makes every call through a pointer in LoaderData, which follows one page after it.
 __asm__(
     ".pushsection .rodata\n"
     "penstock_loading_begin:\n"
     "  pushq %rbx\n"
+    "  pushq %r12\n"
+    "  subq $8, %rsp\n"
     "  movq %rdi, %rbx\n"
+    "  leaq penstock_wait_for_loading(%rip), %rdi\n"
+    "  xorl %esi, %esi\n"
+    "  xorl %edx, %edx\n"
+    "  movq %rbx, %rcx\n"
+    "  call *80(%rbx)\n"
+    "  xorl %r12d, %r12d\n"
     "  movq (%rbx), %rdi\n"
     "  movl 8(%rbx), %esi\n"
     "  call *24(%rbx)\n"
@@ -83,12 +104,16 @@ __asm__(
     "  movq %rax, %rdi\n"
     "  movq 16(%rbx), %rsi\n"
     "  call *32(%rbx)\n"
-    "  testq %rax, %rax\n"
-    "  jz 1f\n"
+    "  movq %rax, %r12\n"
+    "1: movl $0, 100(%rbx)\n"
+    "  movq %rbx, %rdi\n"
+    "  call *88(%rbx)\n"
     "  movq 64(%rbx), %rdi\n"
-    "  call *%rax\n"
+    "  testq %r12, %r12\n"
+    "  jz 5f\n"
+    "  call *%r12\n"
     "  jmp 4f\n"
-    "1: call *40(%rbx)\n"
+    "5: call *40(%rbx)\n"
     "  testq %rax, %rax\n"
     "  jz 3f\n"
     "  movq 72(%rbx), %rdi\n"
@@ -104,8 +129,28 @@ __asm__(
     "3: call *48(%rbx)\n"
     "  movq %rax, %rdi\n"
     "  call *56(%rbx)\n"
-    "  movl $1, 80(%rbx)\n"
+    "  movl $1, 96(%rbx)\n"
     "4: xorl %eax, %eax\n"
+    "  addq $8, %rsp\n"
+    "  popq %r12\n"
+    "  popq %rbx\n"
+    "  ret\n"
+    "penstock_wait_for_loading:\n"
+    "  pushq %rbx\n"
+    "  subq $16, %rsp\n"
+    "  movl $2000, %ebx\n"
+    "6: cmpl $0, penstock_loading_begin+4096+100(%rip)\n"
+    "  je 7f\n"
+    "  movq $0, (%rsp)\n"
+    "  movq $1000000, 8(%rsp)\n"
+    "  movq %rsp, %rdi\n"
+    "  xorl %esi, %esi\n"
+    "  movl $35, %eax\n"  // SYS_nanosleep
+    "  syscall\n"
+    "  decl %ebx\n"
+    "  jnz 6b\n"
+    "  movl $0, penstock_loading_begin+4096+100(%rip)\n"
+    "7: addq $16, %rsp\n"
     "  popq %rbx\n"
     "  ret\n"
     "penstock_loading_end:\n"
@@ -184,7 +229,9 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
       find("dlsym", "__libc_dlsym", loader.dlsym_address) &&
       find("dlerror", nullptr, loader.dlerror_address) &&
       find("pthread_self", nullptr, loader.pthread_self_address) &&
-      find("pthread_detach", nullptr, loader.pthread_detach_address))
+      find("pthread_detach", nullptr, loader.pthread_detach_address) &&
+      find("__register_atfork", nullptr, loader.register_atfork_address) &&
+      find("__cxa_finalize", nullptr, loader.cxa_finalize_address))
     return success();
   if (!target.is_running()) return ended_meanwhile(target);
   return make_error(Errc::unsupported,
@@ -194,8 +241,8 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
 }
 
 // Makes the target load the library and handle the request. Used for the first attach to a process.
-// Memory: it maps a page of code and then LoaderData in the target. The new thread executes that page, so it
-// cannot unmap the memory at its end. The library unmaps it at the next request.
+// Memory: it maps a page of code and then LoaderData in the target. This memory stays mapped until the target
+// ends, because a thread that forks may still be in the code. Only the first attach to a process needs it.
 // `fill` runs in the helper process (remote_thread.hpp), after the memory is mapped and before the new thread
 // starts. It changes only the helper's copies of `loader` and `thread`.
 Result<penstock_request> load_library(const Target& target, const std::string& library,
@@ -208,6 +255,7 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   if (library.size() >= kPathBytes)
     return make_error(Errc::invalid_argument, "the path of '{}' is too long", library);
   loader.dlopen_mode = RTLD_NOW;
+  loader.is_loading = 1;
   loader.request_data = request;
   library.copy(loader.path_text, library.size());
   std::strncpy(loader.name_text, kRequestFunction, sizeof loader.name_text - 1);
@@ -220,8 +268,6 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
     loader.name_address = data_address + offsetof(LoaderData, name_text);
     loader.error_address = data_address + offsetof(LoaderData, error_text);
     loader.request_address = data_address + offsetof(LoaderData, request_data);
-    loader.request_data.memory_to_unmap = memory;
-    loader.request_data.memory_to_unmap_bytes = kMappedBytes;
     filled.function = memory;
     filled.argument = data_address;
     if (!target.write(memory, loading_code().data(), loading_code().size()) ||

@@ -1,9 +1,9 @@
-// Finds functions of libc in its symbol table, which is mapped into memory together with libc.
+// Finds functions in the symbol tables of loaded objects, which are mapped into memory together with them.
 //
 // Threads: any thread, any handler and any fork's child. note_libc() runs only in the library's constructor.
-// Locks: libc_function() takes none. note_libc() calls dladdr1(), which takes the loader's lock.
-// Memory: nothing is allocated. libc is never unloaded, so `libc_map` and all addresses in its mapping stay
-// valid.
+// Locks: libc_function() and own_function() take none. find_in_libraries() takes the loader's lock for a
+// walk, and none in a fork's child. note_libc() calls dladdr1(), which takes the loader's lock. Memory:
+// nothing is allocated. libc and this library are never unloaded.
 #include "profiling/interpose/hooks/libc_names.hpp"
 
 #include <dlfcn.h>
@@ -15,11 +15,15 @@
 #include <atomic>
 #include <cstdint>
 
+#include "profiling/interpose/hooks/loader_walk.hpp"
+#include "profiling/interpose/hooks/slots.hpp"
+
 namespace penstock::interpose {
 
 namespace {
 
 constinit std::atomic<const link_map*> libc_map{nullptr};  // stored once, by note_libc()
+constinit std::atomic<const link_map*> own_map{nullptr};   // stored once, by note_libc()
 
 uint32_t gnu_hash(const char* name) noexcept {
   uint32_t hash = 5381;
@@ -29,14 +33,121 @@ uint32_t gnu_hash(const char* name) noexcept {
   return hash;
 }
 
+const link_map* map_of(const void* address) noexcept {
+  Dl_info info{};
+  void* found_map = nullptr;
+  return dladdr1(address, &info, &found_map, RTLD_DL_LINKMAP) != 0 ? static_cast<const link_map*>(found_map)
+                                                                   : nullptr;
+}
+
+// The symbol `name` of the object at `base`; null if the object does not define it. Reads the hash table of
+// GNU, or all symbols if the object has only the older one.
+void* symbol_of(uintptr_t base, const ElfW(Dyn) * dynamic, const char* name) noexcept {
+  const ElfW(Sym)* symbols = nullptr;
+  const char* strings = nullptr;
+  const uint32_t* hash_table = nullptr;   // from DT_GNU_HASH
+  const uint32_t* older_table = nullptr;  // from DT_HASH
+  const uint16_t* versions = nullptr;     // the version of each symbol
+  for (const ElfW(Dyn)* at = dynamic; at != nullptr && at->d_tag != DT_NULL; ++at) {
+    // glibc has usually replaced the offsets in the dynamic section by addresses. A value below the object's
+    // first address is still an offset.
+    const uintptr_t value = at->d_un.d_ptr < base ? at->d_un.d_ptr + base : at->d_un.d_ptr;
+    if (at->d_tag == DT_SYMTAB) {
+      symbols = reinterpret_cast<const ElfW(Sym)*>(value);
+    } else if (at->d_tag == DT_STRTAB) {
+      strings = reinterpret_cast<const char*>(value);
+    } else if (at->d_tag == DT_GNU_HASH) {
+      hash_table = reinterpret_cast<const uint32_t*>(value);
+    } else if (at->d_tag == DT_HASH) {
+      older_table = reinterpret_cast<const uint32_t*>(value);
+    } else if (at->d_tag == DT_VERSYM) {
+      versions = reinterpret_cast<const uint16_t*>(value);
+    }
+  }
+  if (symbols == nullptr || strings == nullptr || (hash_table == nullptr && older_table == nullptr)) {
+    return nullptr;
+  }
+  const auto is_match = [&](uint32_t i) {
+    constexpr uint16_t kHiddenVersionBit = 0x8000;  // in `versions`: marks versions that are not the default
+    return (versions == nullptr || (versions[i] & kHiddenVersionBit) == 0) &&
+           symbols[i].st_shndx != SHN_UNDEF && strcmp(strings + symbols[i].st_name, name) == 0;
+  };
+  if (hash_table == nullptr) {
+    const uint32_t symbol_count = older_table[1];
+    for (uint32_t i = 1; i < symbol_count; ++i) {
+      if (is_match(i)) {
+        return reinterpret_cast<void*>(base + symbols[i].st_value);
+      }
+    }
+    return nullptr;
+  }
+  const uint32_t bucket_count = hash_table[0];
+  const uint32_t first_symbol = hash_table[1];
+  const uint32_t bloom_size = hash_table[2];
+  const uint32_t* const buckets = hash_table + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
+  const uint32_t* const chain = buckets + bucket_count;
+  const uint32_t hash = gnu_hash(name);
+  for (uint32_t i = bucket_count == 0 ? 0 : buckets[hash % bucket_count]; i >= first_symbol && i != 0; ++i) {
+    const uint32_t chain_hash = chain[i - first_symbol];
+    if ((chain_hash | 1) == (hash | 1) && is_match(i)) {
+      return reinterpret_cast<void*>(base + symbols[i].st_value);
+    }
+    if ((chain_hash & 1) != 0) {
+      break;
+    }
+  }
+  return nullptr;
+}
+
+void* symbol_of(const link_map* map, const char* name) noexcept {
+  return map == nullptr ? nullptr : symbol_of(map->l_addr, map->l_ld, name);
+}
+
+// Whether `map` is the object that another one needs under this name (DT_NEEDED), which is the last part of
+// its path or its DT_SONAME.
+bool is_object_named(const link_map* map, const char* needed) noexcept {
+  const char* const slash = strrchr(map->l_name, '/');
+  if (strcmp(slash == nullptr ? map->l_name : slash + 1, needed) == 0) {
+    return true;
+  }
+  const char* strings = nullptr;
+  uintptr_t soname = 0;
+  for (const ElfW(Dyn)* at = map->l_ld; at != nullptr && at->d_tag != DT_NULL; ++at) {
+    if (at->d_tag == DT_STRTAB) {
+      strings = reinterpret_cast<const char*>(at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr
+                                                                           : at->d_un.d_ptr);
+    } else if (at->d_tag == DT_SONAME) {
+      soname = at->d_un.d_val;
+    }
+  }
+  return strings != nullptr && soname != 0 && strcmp(strings + soname, needed) == 0;
+}
+
+// Looks for the symbol in one object of a walk, under the loader's lock. Stores it in `found` and ends the
+// walk. Skips the program itself, whose name is empty: this library is loaded after it.
+struct NameSearch {
+  const char* name;
+  void* found;
+};
+int find_in_object(dl_phdr_info* info, size_t, void* context) noexcept {
+  auto& search = *static_cast<NameSearch*>(context);
+  if (info->dlpi_name == nullptr || info->dlpi_name[0] == 0 || is_own(*info)) {
+    return 0;
+  }
+  for (size_t i = 0; i < info->dlpi_phnum; ++i) {
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) {
+      const auto* dynamic = reinterpret_cast<const ElfW(Dyn)*>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+      search.found = symbol_of(info->dlpi_addr, dynamic, search.name);
+    }
+  }
+  return search.found != nullptr ? 1 : 0;
+}
+
 }  // namespace
 
 void note_libc() noexcept {
-  Dl_info info{};
-  void* found_map = nullptr;
-  if (dladdr1(reinterpret_cast<void*>(&gnu_get_libc_version), &info, &found_map, RTLD_DL_LINKMAP) != 0) {
-    libc_map.store(static_cast<const link_map*>(found_map));
-  }
+  libc_map.store(map_of(reinterpret_cast<void*>(&gnu_get_libc_version)));
+  own_map.store(map_of(reinterpret_cast<void*>(&note_libc)));
 }
 
 bool knows_libc() noexcept {
@@ -44,48 +155,80 @@ bool knows_libc() noexcept {
 }
 
 void* libc_function(const char* name) noexcept {
-  const link_map* const map = libc_map.load();
-  if (map == nullptr) {
-    return nullptr;
+  return symbol_of(libc_map.load(), name);
+}
+
+void* own_function(const char* name) noexcept {
+  return symbol_of(own_map.load(), name);
+}
+
+bool is_own(const dl_phdr_info& info) noexcept {
+  const link_map* const own = own_map.load();
+  return own != nullptr && info.dlpi_addr == own->l_addr;
+}
+
+// In a fork's child the list of libraries is read without the loader's lock, which may be held for ever
+// there. Libraries that were loaded before main() come first in it, and are never unloaded. If this library
+// was preloaded, the search begins after it, as dlsym(RTLD_NEXT) does. Another thread of the child may unload
+// a library at this moment; only functions of MPI and HDF5 are looked for so far along the list.
+void* find_in_libraries(const char* name) noexcept {
+  if (!is_fork_child()) {
+    NameSearch search{.name = name, .found = nullptr};
+    walk_objects(&find_in_object, &search);
+    return search.found;
   }
-  const ElfW(Sym)* symbols = nullptr;
-  const char* strings = nullptr;
-  const uint32_t* hash_table = nullptr;  // from DT_GNU_HASH
-  const uint16_t* versions = nullptr;    // the version of each symbol
-  for (const ElfW(Dyn)* at = map->l_ld; at->d_tag != DT_NULL; ++at) {
-    // glibc has usually replaced the offsets in the dynamic section by addresses. A value below the object's
-    // first address is still an offset.
-    const uintptr_t value = at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr : at->d_un.d_ptr;
-    if (at->d_tag == DT_SYMTAB) {
-      symbols = reinterpret_cast<const ElfW(Sym)*>(value);
-    } else if (at->d_tag == DT_STRTAB) {
-      strings = reinterpret_cast<const char*>(value);
-    } else if (at->d_tag == DT_GNU_HASH) {
-      hash_table = reinterpret_cast<const uint32_t*>(value);
-    } else if (at->d_tag == DT_VERSYM) {
-      versions = reinterpret_cast<const uint16_t*>(value);
+  const link_map* const own = own_map.load();
+  const link_map* at = own != nullptr && is_preloaded() ? own->l_next : _r_debug.r_map;
+  for (; at != nullptr; at = at->l_next) {
+    const bool is_searched = at != own && at->l_name != nullptr && at->l_name[0] != 0;
+    if (void* const function = is_searched ? symbol_of(at, name) : nullptr; function != nullptr) {
+      return function;
     }
   }
-  if (symbols == nullptr || strings == nullptr || hash_table == nullptr) {
-    return nullptr;
-  }
-  constexpr uint16_t kHiddenVersionBit = 0x8000;  // in `versions`: marks versions that are not the default
-  const uint32_t bucket_count = hash_table[0];
-  const uint32_t first_symbol = hash_table[1];
-  const uint32_t bloom_size = hash_table[2];
-  const uint32_t* const buckets = hash_table + 4 + bloom_size * (sizeof(ElfW(Addr)) / 4);
-  const uint32_t* const chain = buckets + bucket_count;
-  const uint32_t hash = gnu_hash(name);
-  for (uint32_t i = buckets[hash % bucket_count]; i >= first_symbol; ++i) {
-    const uint32_t chain_hash = chain[i - first_symbol];
-    const ElfW(Sym)& symbol = symbols[i];
-    const bool is_default = versions == nullptr || (versions[i] & kHiddenVersionBit) == 0;
-    if ((chain_hash | 1) == (hash | 1) && is_default && symbol.st_shndx != SHN_UNDEF &&
-        strcmp(strings + symbol.st_name, name) == 0) {
-      return reinterpret_cast<void*>(map->l_addr + symbol.st_value);
+  return nullptr;
+}
+
+// The order is that of dlsym() with the handle of the object: the object, then breadth first what it needs.
+void* find_in_scope(const char* path, const char* name) noexcept {
+  constexpr size_t kMostObjects = 256;
+  const link_map* scope[kMostObjects];
+  size_t count = 0;
+  for (const link_map* at = _r_debug.r_map; at != nullptr && count == 0; at = at->l_next) {
+    if (at->l_name != nullptr && strcmp(at->l_name, path) == 0) {
+      scope[count++] = at;
     }
-    if ((chain_hash & 1) != 0) {
-      break;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (scope[i] != own_map.load()) {
+      if (void* const function = symbol_of(scope[i], name); function != nullptr) {
+        return function;
+      }
+    }
+    const char* strings = nullptr;
+    for (const ElfW(Dyn)* at = scope[i]->l_ld; at != nullptr && at->d_tag != DT_NULL; ++at) {
+      if (at->d_tag == DT_STRTAB) {
+        const uintptr_t base = scope[i]->l_addr;
+        strings =
+            reinterpret_cast<const char*>(at->d_un.d_ptr < base ? at->d_un.d_ptr + base : at->d_un.d_ptr);
+      }
+    }
+    for (const ElfW(Dyn)* at = scope[i]->l_ld; strings != nullptr && at->d_tag != DT_NULL; ++at) {
+      if (at->d_tag != DT_NEEDED) {
+        continue;
+      }
+      for (const link_map* needed = _r_debug.r_map; needed != nullptr; needed = needed->l_next) {
+        if (needed->l_name == nullptr || !is_object_named(needed, strings + at->d_un.d_val)) {
+          continue;
+        }
+        bool is_known = count == kMostObjects;
+        for (size_t k = 0; k < count; ++k) {
+          is_known = is_known || scope[k] == needed;
+        }
+        if (!is_known) {
+          scope[count++] = needed;
+        }
+        break;
+      }
     }
   }
   return nullptr;

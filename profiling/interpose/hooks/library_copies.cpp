@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "profiling/interpose/hooks/libc_names.hpp"
 #include "profiling/interpose/hooks/loader_walk.hpp"
 
 namespace penstock::interpose {
@@ -44,8 +45,14 @@ bool is_loaded(const LibraryCopy& copy) noexcept {
 }
 
 // Finds a function as a caller in the object `path` that has no other scope finds it: in the object itself
-// and what it depends on.
+// and what it depends on. The path "" is that of the program.
 void* function_in(const char* path, const char* name) noexcept {
+  if (is_fork_child()) {
+    return find_in_scope(path, name);
+  }
+  if (path[0] == 0) {
+    return dlsym(RTLD_DEFAULT, name);
+  }
   void* object = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (object == nullptr) {
     return nullptr;
@@ -89,13 +96,13 @@ void forget_unloaded_libraries(void (*forget)(unsigned copy)) noexcept {
 }
 
 void* function_of_copy(unsigned copy, const char* name) noexcept {
-  Dl_info info{};
-  if (is_raw_child() || dladdr(reinterpret_cast<void*>(copies[copy].function.load()), &info) == 0) {
+  const link_map* const library = object_at(copies[copy].function.load());
+  if (library == nullptr) {
     return nullptr;
   }
   // A library between the program and MPI's or HDF5's own may have some of the functions only.
-  void* const function = function_in(info.dli_fname, name);
-  return function != nullptr ? function : dlsym(RTLD_DEFAULT, name);
+  void* const function = function_in(library->l_name, name);
+  return function != nullptr ? function : function_in("", name);
 }
 
 uint32_t generation_of_copy(unsigned copy) noexcept {
@@ -106,7 +113,7 @@ uint32_t generation_of_copy(unsigned copy) noexcept {
 // An object that was opened with RTLD_DEEPBIND is searched first. So if both have a function, it is not
 // certain.
 void* function_to_be_bound(const char* path, const char* name) noexcept {
-  void* const of_program = dlsym(RTLD_DEFAULT, name);
+  void* const of_program = function_in("", name);
   void* const of_object = path == nullptr || path[0] == 0 ? nullptr : function_in(path, name);
   if (of_program != nullptr && of_object != nullptr) {
     return of_program == of_object ? of_program : nullptr;

@@ -3,17 +3,13 @@
 // Threads: on_load() runs in the thread that loads the library, before main() or inside dlopen(). on_unload()
 // runs in the thread that calls exit(); other threads may still run.
 // Locks: inside dlopen() this thread holds the loader's recursive lock.
-// Memory: save_environment() and pthread_atfork() may call malloc.
+// Memory: save_environment(), pthread_key_create() and pthread_atfork() may call malloc.
 // Signals: not blocked. A handler, or another thread, may run wrappers before on_load() has ended.
-// Forks: on_load() registers before_fork(), after_fork_in_parent() and after_fork_in_child(), which every
-// later fork() calls (pthread_atfork()).
-#include <pthread.h>
-
+// Forks: none is watched before recording begins (watch_forks()).
 #include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/hooks/control.hpp"
 #include "profiling/interpose/hooks/libc_names.hpp"
-#include "profiling/interpose/hooks/loader_walk.hpp"
 #include "profiling/interpose/hooks/processes.hpp"
 #include "profiling/interpose/hooks/recording.hpp"
 #include "profiling/interpose/hooks/slots.hpp"
@@ -31,10 +27,8 @@ __attribute__((constructor)) void on_load() noexcept {
   save_environment();
   note_working_directory();
   watch_threads();
-  // pthread_atfork() first waits until no fork is running. Every later fork() runs these functions.
-  // before_fork() waits until no thread is in a walk over the loaded libraries (loader_walk.hpp).
-  pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (is_preloaded()) {
+    watch_forks();
     open_session();
     const Control control;
     rewrite_slots(false);

@@ -20,6 +20,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/writer/session.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
@@ -47,8 +48,7 @@ constinit std::atomic<const pthread_mutex_t*> loader_lock{nullptr};
 constinit std::atomic<long> noted_pid{0};
 enum class LoaderState { usable, unknown, stuck };
 constinit std::atomic<LoaderState> loader{LoaderState::usable};
-// This process is the child of a fork that is not libc's fork() (note_raw_fork()).
-constinit std::atomic<bool> raw_child{false};
+constinit std::atomic<bool> fork_child{false};  // is_fork_child()
 
 // Subtracts one, but not below 0. The counter may be 0 already: if a handler forks during a walk, the child
 // resets the counter, returns from the handler, and then ends that walk.
@@ -161,9 +161,12 @@ void inspect_loader_lock() noexcept {
 
 // Makes sure that this process knows the state of the loader's lock. Called before each walk and before the
 // state is read. The first call finds the lock. If the pid has changed since then, this process is a child of
-// a fork that no wrapper saw. In that case this function inspects the lock and notes the raw fork, as
-// after_raw_fork_in_child() (wrap_processes.cpp) does after a wrapped fork.
+// a fork that no wrapper saw, and does what after_fork_in_child() (wrap_processes.cpp) does after a wrapped
+// fork. vfork's child is no such child: it runs in its parent's memory, and changes nothing here.
 void check_process() noexcept {
+  if (log_suspended()) {
+    return;
+  }
   const long known_pid = noted_pid.load();
   if (known_pid == 0) {
     noted_pid.store(system_call(SYS_getpid));
@@ -174,7 +177,6 @@ void check_process() noexcept {
     walks_of_thread -= 1;
   } else if (known_pid != system_call(SYS_getpid)) {
     forget_parents_walks();
-    note_raw_fork();
   }
 }
 
@@ -250,16 +252,13 @@ void forget_parents_walks() noexcept {
   forks.store(0);
   walks_of_thread = 0;
   forks_of_thread = 0;
-  raw_child.store(false);
+  fork_child.store(true);
   inspect_loader_lock();
 }
 
-void note_raw_fork() noexcept {
-  raw_child.store(true);
-}
-
-bool is_raw_child() noexcept {
-  return raw_child.load(std::memory_order_relaxed);
+bool is_fork_child() noexcept {
+  check_process();
+  return fork_child.load(std::memory_order_relaxed);
 }
 
 }  // namespace penstock::interpose

@@ -12,9 +12,7 @@
 //   may_walk_objects() and loader_is_stuck() tell callers not to walk.
 //
 // Making a thread, vfork() and posix_spawn() do not count as forks here, because the new thread or child
-// shares this memory and this lock. But a child of vfork() has a process id of its own. If it walks before it
-// calls exec, check_process() takes it for a child of a fork and resets the counters, which its parent uses
-// too.
+// shares this memory and this lock.
 //
 // Threads: any thread, and any handler.
 // Locks: none of this library. walk_objects() holds the loader's lock while it visits.
@@ -52,11 +50,11 @@ void after_fork_in_parent() noexcept;
 // first walk calls it, in any thread.
 void forget_parents_walks() noexcept;
 
-// Notes that this process is the child of a raw fork: one that was not made by libc's fork(), but by _Fork(),
-// clone() or a system call. Only libc's fork() renews the lock that dlsym() and dlopen() take. So in this
-// child they may wait for ever.
-void note_raw_fork() noexcept;
-// True after note_raw_fork(). Any thread and any handler may call it; it takes no lock.
-bool is_raw_child() noexcept;
+// True in every child of a fork. There this library never calls dlsym() or dlopen(). If a thread of the
+// parent was loading an object at the fork, the loader's lists are half changed in the child: dlopen() may
+// end the process, and it may run the constructors of an object that is half loaded. After _Fork(), clone()
+// or a system call both functions may also wait for ever, because only libc's fork() renews the lock that
+// they take. Any thread and any handler may call this; it takes no lock.
+bool is_fork_child() noexcept;
 
 }  // namespace penstock::interpose

@@ -9,16 +9,16 @@
 
 namespace penstock::interpose {
 
+// Makes every later fork() call before_fork(), after_fork_in_parent() (loader_walk.hpp) and
+// after_fork_in_child(). Called before recording begins for the first time; later calls do nothing. It is not
+// called while `penstock profile attach` loads this library: forks wait for that load, and pthread_atfork()
+// waits for forks. It may call malloc.
+void watch_forks() noexcept;
 // Makes a fork's child leave its parent's session, so that the child adds nothing more to that session. The
 // child begins a session of its own at its first counted call. Called in the child, which has only one
-// thread.
+// thread. Code that forks by _Fork(), clone() or a system call also calls before_fork() and
+// after_fork_in_parent() (loader_walk.hpp). For libc's fork(), pthread_atfork() makes all three calls.
 void after_fork_in_child() noexcept;
-// Does what after_fork_in_child() does, in a child of a raw fork: one that was not made by libc's fork(). It
-// also notes that libc has not reset its own locks in this child: libc's functions that take locks, such as
-// malloc(), may wait for ever there.
-// Code that makes a raw fork must also call before_fork() and after_fork_in_parent() (loader_walk.hpp). For
-// libc's fork(), pthread_atfork() makes all three calls.
-void after_raw_fork_in_child() noexcept;
 // Counts bytes that are not counted yet: those that macros of stdio moved in streams, and those of
 // asynchronous operations (AIO, io_uring) that have ended but whose results the program has not asked for.
 // Called before the process ends or executes another program.

@@ -30,6 +30,7 @@
 #include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/hooks/loader_walk.hpp"
+#include "profiling/interpose/hooks/processes.hpp"
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
@@ -99,6 +100,7 @@ void forget_parents_control() noexcept {
 // new file at its next call. Logs are retired before the file begins, so that no thread finds a log of an old
 // file while the state is already `running`.
 int begin_recording(const char* folder, penstock_start_reason reason, bool segments) noexcept {
+  watch_forks();
   const int error = change_session([&]() -> int {
     forget_range(0, ~0U);
     stream_generation += 1;

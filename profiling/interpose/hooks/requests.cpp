@@ -48,24 +48,6 @@ void attach(penstock_request& request) noexcept {
   add_event(PENSTOCK_EVENT_MARK, 0, event_text);
 }
 
-// Unmaps memory that an earlier `penstock profile attach` mapped to load this library, and stores the address
-// of the memory of this request. The memory cannot be unmapped by its own request, because that request's
-// thread runs in it and may run on after `done` is stored.
-void unmap_loader_memory(const penstock_request& request) noexcept {
-  static uint64_t loader_memory = 0;
-  static uint64_t loader_bytes = 0;
-  static long loader_thread = 0;
-  if (loader_memory != 0 && system_call(SYS_tgkill, system_call(SYS_getpid), loader_thread, 0) != 0) {
-    system_call(SYS_munmap, long(loader_memory), long(loader_bytes));
-    loader_memory = 0;
-  }
-  if (request.memory_to_unmap != 0) {
-    loader_memory = request.memory_to_unmap;
-    loader_bytes = request.memory_to_unmap_bytes;
-    loader_thread = system_call(SYS_gettid);
-  }
-}
-
 void detach(penstock_request& request) noexcept {
   if (!is_running() || !recording.began_at_run_time) {
     request.failed = EINVAL;
@@ -93,7 +75,6 @@ __attribute__((visibility("default"))) void* penstock_profile_request(void* requ
   pthread_detach(pthread_self());
   {
     const Control control;
-    unmap_loader_memory(request);
     if (request.kind == PENSTOCK_REQUEST_ATTACH) {
       attach(request);
     } else if (request.kind == PENSTOCK_REQUEST_DETACH) {

@@ -8,8 +8,8 @@
 // The atomics after them are used without a lock. The functions that a walk calls run under the loader's
 // lock.
 // Memory: GrowingArray takes it from the kernel. malloc could hang there: the arrays grow under the loader's
-// lock, and malloc may wait for a thread that waits for that lock. find_libc_names() and find_real() may
-// call malloc, outside of any walk.
+// lock, and malloc may wait for a thread that waits for that lock. find_real() may call malloc, outside of
+// any walk.
 // Signals: a handler may call is_preloaded(), will_load(), search_may_find_objects() and
 // has_unseen_objects(), because they take no lock of this library.
 // Forks: none happens during a walk (loader_walk.hpp).
@@ -24,6 +24,7 @@
 
 #include <atomic>
 
+#include "profiling/interpose/hooks/libc_names.hpp"
 #include "profiling/interpose/hooks/loader_walk.hpp"
 #include "profiling/interpose/hooks/slot_objects.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
@@ -82,10 +83,6 @@ std::atomic<unsigned long long> last_load_count{kIncomplete};
 std::atomic<unsigned> searches_left{0};
 std::atomic<int64_t> last_load_begin_ns{0};   // when the last load began
 std::atomic<int64_t> last_late_search_ns{0};  // when the last of these late searches began
-
-bool is_own(const dl_phdr_info& info) noexcept {
-  return info.dlpi_addr == own_library_base();
-}
 
 // --- The functions from here to find_first_of_two() run in a walk, for each loaded object (loader_walk.hpp).
 // The loader's lock is held, and forks wait. So these functions must not call the loader and must not wait,

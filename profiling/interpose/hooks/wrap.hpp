@@ -41,9 +41,8 @@ namespace penstock::interpose {
 // Threads: any thread. Two threads that search at the same time find the same function.
 // Locks: dlsym() takes the loader's recursive lock.
 // Memory: dlsym() may call malloc.
-// Forks: in a child that libc's fork() has not made, the loader's lock may be held for ever. There, a
-// function of libc is found in libc's symbol table (libc_names.hpp), without a lock. For a function of
-// another library, such as MPI, dlsym() is called nevertheless, and may wait for ever.
+// Forks: in a fork's child the loader is not called. There, functions are found in the symbol tables of
+// libraries (libc_names.hpp), without a lock.
 [[gnu::cold]] void* find_real(const char* name, std::atomic<void*>& found) noexcept;
 
 // True if libc also has a function `name`, but `function` is one of another library, such as an allocator's

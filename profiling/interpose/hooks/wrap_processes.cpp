@@ -11,6 +11,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -48,37 +49,35 @@ void count_unseen_transfers() noexcept {
   }
 }
 
-// Does the work of after_fork_in_child() in a child of _Fork(), clone() or syscall(): these calls run no
-// handlers of pthread_atfork().
-void after_raw_fork_in_child() noexcept {
-  InOtherLibrary::forget();
-  after_fork_in_child();
-  note_raw_fork();
+void watch_forks() noexcept {
+  static constinit std::atomic<bool> is_registered{false};
+  if (!is_registered.exchange(true)) {
+    pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  }
 }
 
 // Makes the child leave the session of its parent. Called in the child, which has only one thread: as a
 // handler of pthread_atfork() if libc's fork() made it, otherwise right after the fork.
 //
 // Locks: none is held. Waiting for a lock could block for ever, because its owner may not exist in the child.
-// So each function here resets its own lock and waits for nothing.
-// Order: forget_parents_walks() comes first, so that find_real() can tell whether the loader may be called.
+// So each function here resets its own lock and waits for nothing. This is done also if the parent was not
+// recording: another thread of it may have been about to begin.
+// Order: forget_parents_walks() comes first, so that find_real() does not call the loader.
 // leave_session_of_parent() comes before forget_parents_logs(). Once the session is left, a counted call
 // begins a session of the child's own. A handler that runs before that moment adds to the parent's counters.
 void after_fork_in_child() noexcept {
   forget_parents_walks();
   forget_parents_control();
-  if (session.state.load(std::memory_order_relaxed) == SessionState::running) {
-    leave_session_of_parent();
-    forget_parents_logs();
-    reset_handles_lock_after_fork();
-    stream_generation += 1;
-    forget_async_io();
-  }
+  leave_session_of_parent();
+  forget_parents_logs();
+  reset_handles_lock_after_fork();
+  stream_generation += 1;
+  forget_async_io();
 }
 
 }  // namespace penstock::interpose
 
-// libc's fork() runs the handlers that load.cpp has registered (pthread_atfork()). So the wrapper only adds
+// libc's fork() runs the handlers of watch_forks(). So the wrapper only adds
 // the event of the fork, in the parent and after fork(). The child's session may begin before this event.
 PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
@@ -93,7 +92,8 @@ PENSTOCK_WRAP(pid_t, _Fork, ()) {
   before_fork();
   const pid_t pid = real__Fork();
   if (pid == 0) {
-    after_raw_fork_in_child();
+    InOtherLibrary::forget();
+    after_fork_in_child();
   } else {
     after_fork_in_parent();
   }
@@ -111,7 +111,8 @@ struct CloneStart {
 };
 int begin_clone(void* context) noexcept {
   const CloneStart clone_start = *static_cast<CloneStart*>(context);
-  after_raw_fork_in_child();
+  InOtherLibrary::forget();
+  after_fork_in_child();
   return clone_start.function(clone_start.argument);
 }
 }  // namespace

@@ -55,9 +55,8 @@ struct Arguments {
   int fd() const noexcept { return int(a); }
 };
 
-// Makes and records exit_group, execve and forks. In a fork's child, after_raw_fork_in_child() is called
-// first: locks must be reset and the parent's session must be left before anything is counted. That function
-// also notes that libc has not renewed its own locks in the child (note_raw_fork()).
+// Makes and records exit_group, execve and forks. In a fork's child, after_fork_in_child() is called
+// first: locks must be reset and the parent's session must be left before anything is counted.
 long call_on_process(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_exit_group:
@@ -79,7 +78,8 @@ long call_on_process(const Arguments& arguments) noexcept {
       before_fork();
       const long pid = arguments();
       if (pid == 0) {
-        after_raw_fork_in_child();
+        InOtherLibrary::forget();
+        after_fork_in_child();
         return 0;
       }
       after_fork_in_parent();

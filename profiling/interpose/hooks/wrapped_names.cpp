@@ -1,12 +1,11 @@
 // Fills the table of wrapped names and searches it by hash.
 //
-// Threads, locks and memory: see wrapped_names.hpp. dladdr(), dlopen() and dlsym() may call malloc, which may
-// make wrapped calls in this thread. These do not hang, because they need no lock that this thread holds.
+// Threads, locks and memory: see wrapped_names.hpp.
 #include "profiling/interpose/hooks/wrapped_names.hpp"
 
-#include <dlfcn.h>
 #include <string.h>
 
+#include "profiling/interpose/hooks/libc_names.hpp"
 #include "profiling/interpose/hooks/slot_objects.hpp"
 
 extern "C" {
@@ -80,7 +79,6 @@ void find_library_names() noexcept {
     return;
   }
   has_library_names = true;
-  own_library_base();  // found now, because walks must not call the loader
   for (WrappedFunction* wrapped = __start_penstock_wrapped; wrapped != __stop_penstock_wrapped; ++wrapped) {
     if (wrapped->wrapper != nullptr) {
       add_name(*wrapped, wrapped->wrapper());
@@ -90,28 +88,15 @@ void find_library_names() noexcept {
 }
 
 void find_libc_names() noexcept {
-  Dl_info own_info{};
-  if (has_libc_names || dladdr(reinterpret_cast<void*>(&find_libc_names), &own_info) == 0) {
+  if (has_libc_names) {
     return;
   }
   has_libc_names = true;
-  if (void* own_library = dlopen(own_info.dli_fname, RTLD_LAZY | RTLD_NOLOAD); own_library != nullptr) {
-    for (WrappedFunction* wrapped = __start_penstock_wrapped; wrapped != __stop_penstock_wrapped; ++wrapped) {
-      if (wrapped->wrapper == nullptr) {
-        add_name(*wrapped, reinterpret_cast<uintptr_t>(dlsym(own_library, wrapped->name)));
-      }
+  for (WrappedFunction* wrapped = __start_penstock_wrapped; wrapped != __stop_penstock_wrapped; ++wrapped) {
+    if (wrapped->wrapper == nullptr) {
+      add_name(*wrapped, reinterpret_cast<uintptr_t>(own_function(wrapped->name)));
     }
-    dlclose(own_library);
   }
-}
-
-uintptr_t own_library_base() noexcept {
-  static uintptr_t base = 0;
-  Dl_info own_info{};
-  if (base == 0 && dladdr(reinterpret_cast<void*>(&find_name), &own_info) != 0) {
-    base = reinterpret_cast<uintptr_t>(own_info.dli_fbase);
-  }
-  return base;
 }
 
 }  // namespace penstock::interpose

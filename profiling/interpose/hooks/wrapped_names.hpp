@@ -2,9 +2,8 @@
 //
 // Threads: only the holder of Control (recording.hpp). find_name() is also called in walks over the loaded
 // objects, under the loader's lock.
-// Locks: find_library_names() and find_libc_names() take the loader's lock; find_name() takes none.
-// Memory: static. find_library_names() and find_libc_names() call dlopen() and dlsym(), which may call
-// malloc.
+// Locks: none are taken.
+// Memory: static.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +37,5 @@ void find_library_names() noexcept;
 void find_libc_names() noexcept;
 // The index of a name in wrapped_names; kMostNames if the name is not wrapped.
 size_t find_name(const char* text) noexcept;
-// Where this library is loaded.
-uintptr_t own_library_base() noexcept;
 
 }  // namespace penstock::interpose

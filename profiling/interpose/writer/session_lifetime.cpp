@@ -250,15 +250,24 @@ namespace {
 
 // Set by leave_session_of_parent() and read once by begin_forked_session().
 bool forked_between_files = false;  // at the fork the parent was switching from one file to the next
+bool is_beginning_file = false;     // a thread is in begin_forked_session()
 
 }  // namespace
 
 // Keeps a fork's child from writing to its parent's file. Called in the child while it has one thread; so no
 // lock is taken, and a relaxed store is enough. The parent's file stays mapped until begin_forked_session(),
-// because it has the names of descriptors.
+// because it has the names of descriptors. The parent may itself be a child that has not begun its file yet,
+// or whose other thread was beginning it at the fork.
 void leave_session_of_parent() noexcept {
   file_lock.reset();
-  forked_between_files = session.is_changing.load(std::memory_order_relaxed);
+  const SessionState state = session.state.load(std::memory_order_relaxed);
+  const bool was_forked_between = state == SessionState::forked && forked_between_files;
+  forked_between_files =
+      was_forked_between || is_beginning_file || session.is_changing.load(std::memory_order_relaxed);
+  is_beginning_file = false;
+  if (state == SessionState::off) {
+    return;
+  }
   session.state.store(SessionState::forked, std::memory_order_relaxed);
 }
 
@@ -270,6 +279,7 @@ void leave_session_of_parent() noexcept {
 bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept {
   // If the parent was switching files at the fork, session.base and file.reserved_bytes may belong to
   // different files. In that case nothing is copied and nothing is unmapped.
+  is_beginning_file = true;
   char* parents_base = forked_between_files ? nullptr : session.base;
   const uint64_t parents_bytes = file.reserved_bytes;
   const bool has_started =
@@ -280,6 +290,7 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
   if (parents_base != nullptr) {
     system_call(SYS_munmap, as_argument(parents_base), long(parents_bytes));
   }
+  is_beginning_file = false;
   session.state.store(has_started ? SessionState::running : SessionState::off, std::memory_order_release);
   return has_started;
 }
