@@ -30,18 +30,35 @@ WHOLE = {
     "neighbours.tar": (tar(*((f"{k}.{end}", png()) for k in range(4) for end in ("png", "cls"))), 4, None),
     "apart.tar": (tar(*((f"{k}.{end}", png()) for end in ("png", "json") for k in range(4))), 4, None),
 }
+WHOLE |= {
+    "empty-feature.tfrecord": (tf_record(tf_example(image=b"x" * 500, none=b"")) * 3, 3, 500),
+    "pax-long.tar": (tar(*(("x" * 120 + f"/{k}.png", png()) for k in range(3)), form=tarfile.PAX_FORMAT), 3, None),
+    "gnu-long.tar": (tar(*(("x" * 120 + f"/{k}.png", png()) for k in range(3)), form=tarfile.GNU_FORMAT), 3, None),
+    "folders.tar": (tar(("./", tarfile.DIRTYPE, ""), ("./a/", tarfile.DIRTYPE, ""),
+                        *((f"./a/{k}.{end}", png()) for k in range(3) for end in ("png", "info.json", "mp4.json"))), 3, None),
+    "capitals.tar": (tar(*((f"{k}.{end}", png()) for k in range(3) for end in ("PNG", "JSON"))), 3, None),
+    "version3.npz": (npz(("x.npy", npy("<f4", (4, 3), bytes(48), version=3)), ("y.npy", integers(*range(4)))), 4, 12),
+    "big-endian.npz": (npz(("x.npy", npy(">f4", (4, 3), bytes(48))), ("y.npy", npy(">i4", (4,), struct.pack(">4i", *range(4))))), 4, 12),
+    "bfloat16.npz": (npz(("x.npy", npy("<V2", (4, 3), bytes(24))), ("y.npy", integers(*range(4)))), 4, 6),
+    "column.npz": (npz(("x.npy", npy("|u1", (6, 4, 5), bytes(120))), ("y.npy", npy("|u1", (6, 1), bytes(range(6))))), 6, 20),
+}
 # name of the file -> content, samples. What is left out is counted or named.
 PARTS = {
     "joined.tar": (tar(("1.png", png()), ("2.png", png())) + tar(("3.png", png()), ("4.png", png())), 2),
     "junk.tar": (tar(("1.png", png())) + b"junk" * 1250, 1),
     "dots.tar": (tar(*((f"2024.05.{k:02}.png", png()) for k in range(10))), 1),
     "hidden.tar": (tar(*((name, png()) for name in ("a.png", ".b.png", ".c.png"))), 1),
+    "macos.tar": (tar(*((name, png()) for k in range(3) for name in (f"./._{k}.png", f"./{k}.png")), ("__MACOSX/._x.png", b"\0\5\x16\7")), 3),
+    "key-twice.tar": (tar(("1.png", png()), ("1.cls", b"1"), ("1.png", png()), ("1.cls", b"2")), 1),
     "links.tar": (tar(("a.png", png()), ("b.png", tarfile.SYMTYPE, "a.png"), ("c.png", tarfile.LNKTYPE, "a.png")), 1),
     "row.npz": (npz(("x.npy", floats(6)), ("y.npy", integers(*range(6)))), 1),
     "floats.npz": (npz(("x.npy", BODIES), ("y.npy", npy("<f8", (6,), struct.pack("<6d", *range(6))))), 6),
     "text.npz": (npz(("x.npy", BODIES), ("y.npy", npy("<U3", (6,), "cat".encode("utf-32-le") * 6))), 6),
     "truth.npz": (npz(("x.npy", BODIES), ("y.npy", npy("|b1", (6,), b"\0\1\0\1\0\1"))), 6),
     "deflated.npz": (npz(("x.npy", BODIES), ("y.npy", integers(*range(6)), zipfile.ZIP_DEFLATED)), 6),
+    "pickles.npz": (npz(("x.npy", BODIES), ("names.npy", npy("|O", (6,), b"\x80\4.")), ("y.npy", integers(*range(6)))), 6),
+    "members.npz": (npz(("x.npy", BODIES), ("y.npy", integers(*range(6))), ("meta.json", b"{}")), 6),
+    "scalar.npz": (npz(("x.npy", BODIES), ("version.npy", npy("<i8", (), bytes(8)))), 6),
     "twice.npz": (npz(("x.npy", BODIES), ("x.npy", BODIES)), 6),
 }
 # What a shard or picture is in truth, and the word that names it.

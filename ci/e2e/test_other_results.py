@@ -57,6 +57,46 @@ class OtherResults(penstock_cli.CliTest):
         for name in (f"{name}-{part}.json" for name in ("fio", "google") for part in (20, 400)):
             self.assertIn(name, json.dumps(read) + err)
 
+    def test_what_fio_and_shells_put_around_its_json(self):
+        fio = fio_result().encode()
+        around = {
+            "errors before": b"fio: io_u error on file /dev/sdb: Input/output error: read offset=1, buflen=4096\nfio: pid=1, err=5/file\n" + fio,
+            "text after": fio + b"\nRun status group 0 (all jobs):\n   READ: bw=100MiB/s\n",
+            "status interval": fio_result(jobname="early").encode() + fio + fio,
+            "same keys": fio.replace(b'"50.000000": 900,', b'"0.00": 0, "0.00": 0, "50.000000": 900,'),
+            "byte order mark": b"\xef\xbb\xbf" + fio,
+        }
+        for name, text in around.items():
+            with self.subTest(name):
+                (self.dir / "a.json").write_bytes(text)
+                read, _ = self.page("a.json")
+                self.assertEqual((read["records"], read["problems"]), (1, []))
+                self.assertNotIn("early", (self.dir / "r.html").read_text(encoding="utf-8"))
+        (self.dir / "a.json").write_text(fio_result(), encoding="utf-16")
+        self.assertIn("iconv -f UTF-16", self.run_cli("report", "a.json", "-o", "r.html", expect=1).stderr)
+
+    def test_latencies_that_fio_did_not_measure_are_absent(self):
+        none = {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "percentile": {"50.000000": 0, "99.000000": 0}}
+        (self.dir / "a.json").write_text(fio_result(read={**json.loads(fio_result())["jobs"][0]["read"], "clat_ns": none}))
+        self.run_cli("report", "a.json", "--to", "csv", "-o", "csv")
+        text = "".join(file.read_text(encoding="utf-8") for file in (self.dir / "csv").rglob("*.csv"))
+        self.assertIn("payload_bytes_per_s", text)
+        self.assertNotIn("latency_ns", text)
+
+    def test_rows_of_google_benchmark_that_are_no_measurement(self):
+        whole = json.loads(benchmark_result())
+        of_x = {"run_name": "BM_x", "run_type": "aggregate", "repetitions": 1, "threads": 1, "time_unit": "ns"}
+        whole["benchmarks"] += [{"name": "BM_x_BigO", "aggregate_name": "BigO", "cpu_coefficient": 0.3, "real_coefficient": 0.3, "big_o": "N^2", **of_x},
+                                {"name": "BM_x_RMS", "aggregate_name": "RMS", "rms": 0.02, **of_x}]
+        (self.dir / "a.json").write_text(json.dumps(whole))
+        self.assertEqual(self.page("a.json")[0]["records"], 1)
+        for verdict, fields in {"failed": {"error_occurred": True, "error_message": "no device"}, "skipped": {"skipped": True, "skip_message": "no device"}}.items():
+            bad = {"name": "BM_bad", "run_name": "BM_bad", "run_type": "iteration", "iterations": 0, "real_time": 0.0, "cpu_time": 0.0, "time_unit": "ns"}
+            (self.dir / "a.json").write_text(json.dumps({**whole, "benchmarks": [{**bad, **fields}]}))
+            read, _ = self.page("a.json")
+            self.assertEqual(read["records"], 1)
+            self.assertRegex(" ".join(read["sentences"]), f"{verdict}.*no device")
+
     def test_csv_has_what_fio_measured(self):
         (self.dir / "a.json").write_text(fio_result())
         self.assert_has_rate(self.csv_numbers("a.json"), (10 << 30) // 10)

@@ -65,6 +65,26 @@ class OddPrograms(ProgramsTest):
         self.assertEqual(done.returncode, expect, done.stderr)
         return out
 
+    def test_programs_that_end_or_begin_in_odd_ways(self):
+        read = "import os\nopen('f', 'rb').read()\n"
+        forks = read + "if os.fork() == 0:\n  open('f', 'rb').read(); os._exit(0)\nos.wait()\n"
+        scripts = {  # name -> the script, its exit code, how often f is read
+            "all descriptors closed": ("import os\nos.closerange(3, 1024)\n" + forks, 0, 2),
+            "no environment": ("import os\nos.execve('/bin/cat', ['cat', 'f'], {})", 0, 1),
+            "children": ("import subprocess\nfor _ in range(10): subprocess.run(['cat', 'f'], stdout=-3)", 0, 10),
+            "at once": (read + "os._exit(3)", 3, 1),
+            "abort": (read + "os.abort()", 134, 1),
+            "killed": (read + "os.kill(os.getpid(), 9)", 137, 1),
+            "no rights to new files": ("import os\nos.umask(0o777)\n" + forks, 0, 2),
+        }
+        for name, (script, code, times) in scripts.items():
+            with self.subTest(name):
+                done = self.run_penstock("profile", "run", "-o", name, "--", sys.executable, "-S", "-c", script)
+                self.assertEqual(done.returncode, code, done.stderr)
+                report = self.run_penstock("profile", "report", "--json", "--all", name)
+                rows = [json.loads(line) for line in report.stdout.splitlines()]
+                self.assertEqual(sum(row["bytes_read"] for row in rows if row["kind"] == "file" and row["path"] == str(self.file)), times * SIZE)
+
     @needs("gcc")
     def test_a_clock_that_stands_still(self):
         (self.folder / "frozen.c").write_text(FROZEN_CLOCK)

@@ -38,6 +38,7 @@ class Store(http.server.ThreadingHTTPServer):
         self.started = 0
         self.answer, self.times, self.completes = None, 0, False  # see replace()
         self.listings = []  # what the next listings are answered with, in place of the list
+        self.pages = {}  # what every listing is answered with, by its continuation token ("" without one)
         self.asks_for_keys = False
 
     def replace(self, answer, times, completes=False):
@@ -77,9 +78,12 @@ class Store(http.server.ThreadingHTTPServer):
             self.objects[key], self.marks[key] = body, mark
         return 200, b""
 
-    def list(self, prefix):
+    def list(self, query):
+        prefix = query.get("prefix", "")
         if self.listings:
             return self.listings.pop()
+        if self.pages:
+            return 200, self.pages[query.get("continuation-token", "")]
         rows = "".join(f"<Contents><Key>{key}</Key><Size>{len(data)}</Size></Contents>"
                        for key, data in sorted(self.objects.items()) if key.startswith(prefix))
         return 200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
@@ -103,7 +107,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             elif not url.path.startswith("/bucket"):
                 status, text = 404, b"<Error><Code>NoSuchBucket</Code><Message>it does not exist</Message></Error>"
             elif not key:
-                status, text = self.server.list(query.get("prefix", ""))
+                status, text = self.server.list(query)
             elif self.command in ("GET", "HEAD"):
                 text = self.server.objects.get(key)
                 status, mark = (200, self.server.marks[key]) if text is not None else (404, "")
@@ -209,6 +213,32 @@ class S3Answers(CliTest):
                 done = self.describe(expect=1, AWS_ACCESS_KEY_ID="k", AWS_SECRET_ACCESS_KEY="s")
                 self.assertIn("InternalError" if name == "error" else "list", done.stderr)
 
+    def test_listings_of_several_pages(self):
+        def page(*parts):
+            return f"<ListBucketResult>{''.join(parts)}</ListBucketResult>".encode()
+
+        one, two = (f"<Contents><Key>d/{name}.jpg</Key><Size>900</Size></Contents>" for name in "ab")
+        more, last, token = "<IsTruncated>true</IsTruncated>", "<IsTruncated>false</IsTruncated>", "<NextContinuationToken>t</NextContinuationToken>"
+        samples = {
+            "empty page": ({"": page(more, token), "t": page(last, one, two)}, 2),
+            "capitals": ({"": page(more.replace("true", "True"), token, one), "t": page(last.replace("false", "False"), two)}, 2),
+            "token of the last page": ({"": page(last, token, one, two)}, 2),
+            "folder": ({"": page(last, "<Contents><Key>d/</Key><Size>0</Size></Contents>", one)}, 1),
+            "comment": ({"": page("<!-- cached -->", last, one)}, 1),
+            "character data": ({"": page(last, one.replace("d/a.jpg", "<![CDATA[d/a.jpg]]>"))}, 1),
+            "no token": ({"": page(more, one)}, None),
+            "same token": ({"": page(more, token, one), "t": page(more, token, two)}, None),
+            "no size": ({"": page(last, "<Contents><Key>d/a.jpg</Key></Contents>")}, None),
+            "no key": ({"": page(last, "<Contents><Size>1</Size></Contents>")}, None),
+            "neither": ({"": page("<IsTruncated>maybe</IsTruncated>", one)}, None),
+        }
+        for name, (pages, count) in samples.items():
+            with self.subTest(name):
+                self.store.pages = pages
+                done = self.describe(expect=1 if count is None else 0, AWS_ACCESS_KEY_ID="k", AWS_SECRET_ACCESS_KEY="s")
+                if count is not None:
+                    self.assertEqual(json.loads(done.stdout)["samples"], count)
+
     def test_a_bucket_that_is_missing_is_named(self):
         done = self.describe("missing/d", expect=2, AWS_ACCESS_KEY_ID="k", AWS_SECRET_ACCESS_KEY="s")
         self.assertIn("bucket 'missing'", done.stderr)
@@ -225,6 +255,10 @@ class S3Answers(CliTest):
             "credentials": ({"credentials": "[default]\n" + keys}, {}),
             "config": ({"config": "[default]\n" + keys}, {}),
             "crlf": ({"credentials": ("[default]\n" + keys).replace("\n", "\r\n")}, {}),
+            "byte order mark": ({"credentials": "\ufeff[default]\n" + keys}, {}),
+            "indented": ({"credentials": " [default]\n  " + keys.replace("\n", "\n  ")}, {}),
+            "no blanks": ({"credentials": "[default]\n" + keys.replace(" = ", "=")}, {}),
+            "empty keys before": ({"credentials": "[default]\naws_access_key_id =\n", "config": "[default]\n" + keys}, {}),
             "comments": ({"credentials": "# mine\n; old\n\n[other]\na = b\n[default] # now\n" + keys}, {}),
             "capitals": ({"credentials": "[default]\n" + keys.replace("aws_access", "AWS_ACCESS").replace("_key", "_KEY")}, {}),
             "colons": ({"credentials": "[default]\n" + keys.replace(" = ", ": ")}, {}),
@@ -248,6 +282,10 @@ class S3Answers(CliTest):
             with self.subTest(word):
                 self.home(**files)
                 self.assertIn(word, self.describe(expect=1 + (word == "failing")).stderr)
+        self.home()
+        self.assertIn("'/nonexistent/keys'", self.describe(expect=1, AWS_SHARED_CREDENTIALS_FILE="/nonexistent/keys").stderr)
+        (self.dir / "home" / ".aws" / "credentials").mkdir()
+        self.assertIn("Is a directory", self.describe(expect=1).stderr)
 
 
 def lacking():

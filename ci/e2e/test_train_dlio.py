@@ -110,6 +110,25 @@ class Dlio(TrainTest):
         self.assertIn("penstock checkpoint bench ckpt --payload llama3-70b", only_checkpoints.stderr)
         self.assertIn("penstock generate", self.dlio_run("++workload.workflow={train: False, checkpoint: False}", expect=2).stderr)
 
+    def test_workload_files_as_yaml_and_hydra_allow_them(self):
+        files = {
+            "marks": "---\n" + WORKLOAD + "...\n",
+            "line ends": "\ufeff" + WORKLOAD.replace("\n", "\r\n"),
+            "merge key": WORKLOAD.replace("train: {epochs: 2, computation_time: 0.005}",
+                                          "base: &base {epochs: 2, computation_time: 9}\ntrain: {<<: *base, computation_time: 0.005}"),
+        }
+        for name, text in files.items():
+            with self.subTest(name):
+                [record] = self.dlio(workload=text)
+                self.assertEqual((value(record, "steps"), record["parameters"]["step_s"]), (6, 0.005))
+        for words in (["++hydra.run.dir=run2", "++hydra.output_subdir=configs"], ["~workload.metric"], ["+workload.train.total_training_steps=2"],
+                      ["++workload.workflow.profiling=False", "++workload.profiling.profiler=none"]):
+            with self.subTest(words):
+                [record] = self.dlio(*words, "--steps", "2")
+                self.assertEqual(value(record, "steps"), 2)
+        (self.dir / "it.yaml").write_text(WORKLOAD + "train: {epochs: 7}\n")
+        self.assertIn("'train' twice", self.dlio_run("--steps", "2", expect=2).stderr)
+
     def test_the_data_of_an_object_store(self):
         done = self.dlio_run("++workload.storage={storage_type: s3, storage_root: s3://b/, storage_options: {endpoint_url: http://127.0.0.1:1}}",
                              "++workload.dataset.data_folder=x/y", expect=1, env={"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"})

@@ -144,13 +144,17 @@ class Npz final : public ShardedFormat {
       skipped.first_name = name;
       skipped.reason = reason;
     };
-    const auto skips_labels = [&](std::string_view member) {
+    const auto skips_member = [&](std::string_view member) {
+      if (!member.ends_with(kNpySuffix)) {
+        skip(member, "which is no array");
+        return true;
+      }
       const std::string_view name = member.substr(0, member.size() - kNpySuffix.size());
       if (!is_label_name(name)) return false;
       skip(name, "labels that are compressed");
       return true;
     };
-    PENSTOCK_ASSIGN(const auto members, read_zip(window, kNpySuffix, skips_labels));
+    PENSTOCK_ASSIGN(const auto members, read_zip(window, kNpySuffix, skips_member));
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
     std::optional<Error> skip_reason;

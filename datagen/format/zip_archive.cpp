@@ -217,7 +217,10 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
     uint64_t header_offset = number_at(entry, 42, 4);
     const bool is_valid_extra = read_zip64_numbers(entry.subspan(kEntryBytes + name_bytes, extra_bytes),
                                                    bytes, stored_bytes, header_offset);
-    if (member.name.ends_with(suffix)) {
+    const bool is_folder = member.name.ends_with('/');
+    if (!member.name.ends_with(suffix)) {
+      if (skips && !is_folder) skips(member.name);
+    } else {
       if (!is_valid_extra) return window.corrupt(at, fmt::format("the extra field of '{}'", member.name));
       if ((number_at(entry, 8, 2) & kEncryptedFlag) != 0)
         return window.error(Errc::unsupported, at, fmt::format("'{}' is encrypted", member.name));

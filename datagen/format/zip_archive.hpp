@@ -37,7 +37,8 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, uint64_
 // Finds the members whose name ends in `suffix`, in the order of the directory. All of them are inside the
 // object. `corrupt` and `truncated` give the offset of the damage. `unsupported` names a member that is
 // compressed or encrypted.
-// `skips` gets the name of a compressed member and returns whether to pass over it; null: any is an error.
+// `skips` gets the name of a member with another suffix, and of a compressed one; it returns whether to skip
+// a compressed one. Null: other suffixes are skipped, and a compressed member is an error.
 Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix,
                                             const std::function<bool(std::string_view)>& skips = nullptr);
 

@@ -1,14 +1,14 @@
 #include "io_backends/s3/account.hpp"
 
+#include <fcntl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <vector>
 
 #include "io_backends/core/json_text.hpp"
@@ -59,17 +59,31 @@ Pairs section_of(std::string_view text, std::string_view profile_name, AwsFile f
   return pairs;
 }
 
-// Returns the text of a file of the AWS tools. Its path is the value of the environment variable `variable`,
-// or ~/.aws/`name` if that is not set. Returns "" if the file does not exist.
-std::string file_text(const Environment& environment, const char* variable, const char* name) {
-  std::optional<std::string> path = environment(variable);
-  if (!path) {
-    const auto home = environment("HOME");
-    if (!home) return {};
-    path = *home + "/.aws/" + name;
-  }
-  std::ifstream file(*path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+// A file of the AWS tools: its text, or why there is none.
+struct AwsText {
+  std::string text;
+  std::string why_none;  // "" if the file can be read, or if it is not there and no variable names it
+};
+
+// Reads the file that the environment variable `variable` names, or ~/.aws/`name` if that is not set.
+AwsText read_aws_file(const Environment& environment, const char* variable, const char* name) {
+  const std::optional<std::string> named = environment(variable);
+  const std::optional<std::string> home = environment("HOME");
+  if (!named && !home) return {};
+  const std::string path = named ? *named : *home + "/.aws/" + name;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  AwsText out;
+  char bytes[4096];
+  ssize_t got = file < 0 ? -1 : 0;
+  while (file >= 0 && (got = ::read(file, bytes, sizeof bytes)) > 0) out.text.append(bytes, size_t(got));
+  const int error = errno;
+  if (file >= 0) ::close(file);
+  if (got < 0 && (named || error != ENOENT))
+    out = {"", "cannot read '" + path + "'" + (named ? " (" + std::string(variable) + ")" : "") + ": " +
+                   std::strerror(error)};
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  if (out.text.starts_with(kByteOrderMark)) out.text.erase(0, kByteOrderMark.size());
+  return out;
 }
 
 std::string profile(const Environment& environment) {
@@ -184,9 +198,10 @@ Result<Credentials> find_credentials(const Environment& environment) {
                        "the environment");
   const std::string name = profile(environment);
   const std::string source = "the profile '" + name + "'";
-  const std::string credentials_text = file_text(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
-  const Pairs credentials = section_of(credentials_text, name, AwsFile::credentials);
-  const Pairs config = section_of(file_text(environment, "AWS_CONFIG_FILE", "config"), name, AwsFile::config);
+  const AwsText credentials_file = read_aws_file(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
+  const AwsText config_file = read_aws_file(environment, "AWS_CONFIG_FILE", "config");
+  const Pairs credentials = section_of(credentials_file.text, name, AwsFile::credentials);
+  const Pairs config = section_of(config_file.text, name, AwsFile::config);
   for (const Pairs* const section : {&credentials, &config})
     if (const std::string key = value_of(*section, "aws_access_key_id"); !key.empty())
       return with_secret(
@@ -196,7 +211,9 @@ Result<Credentials> find_credentials(const Environment& environment) {
     if (const std::string command = value_of(*section, "credential_process"); !command.empty())
       return run_credential_process(command);
   Credentials none;
-  none.why_none = why_no_key(environment, name, config, credentials_text);
+  none.why_none = why_no_key(environment, name, config, credentials_file.text);
+  for (const AwsText* const file : {&config_file, &credentials_file})
+    if (!file->why_none.empty()) none.why_none = file->why_none;
   if (environment("AWS_PROFILE") || environment("AWS_DEFAULT_PROFILE"))
     return make_error(Errc::invalid_argument,
                       none.why_none.empty()
@@ -210,9 +227,9 @@ std::string find_region(const std::string& wanted, const Environment& environmen
   if (!wanted.empty()) return wanted;
   for (const char* const name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
     if (const auto region = environment(name)) return *region;
-  const std::string region = value_of(
-      section_of(file_text(environment, "AWS_CONFIG_FILE", "config"), profile(environment), AwsFile::config),
-      "region");
+  const std::string region = value_of(section_of(read_aws_file(environment, "AWS_CONFIG_FILE", "config").text,
+                                                 profile(environment), AwsFile::config),
+                                      "region");
   return region.empty() ? "us-east-1" : region;
 }
 

@@ -161,7 +161,9 @@ Result<void> parse_xml(std::string_view xml,
 Result<Listing> parse_listing(std::string_view xml) {
   Listing listing;
   Listing::Object object;
-  bool is_listing = false, encoded = false, truncated = false, sizes_are_valid = true;
+  bool is_listing = false, encoded = false, truncated = false;
+  bool has_size = false;
+  std::string_view fault;
   PENSTOCK_TRY(parse_xml(xml, [&](std::string_view path, const std::string& text) {
     constexpr std::string_view kRoot = "ListBucketResult";
     if (!path.starts_with(kRoot)) return;
@@ -171,7 +173,9 @@ Result<Listing> parse_listing(std::string_view xml) {
     } else if (path == "/EncodingType") {
       encoded = text == "url";
     } else if (path == "/IsTruncated") {
-      truncated = text == "true";
+      truncated = equals_ignoring_case(trim(text), "true");
+      if (!truncated && !equals_ignoring_case(trim(text), "false"))
+        fault = "IsTruncated is neither true nor false";
     } else if (path == "/NextContinuationToken") {
       listing.next_token = text;
     } else if (path == "/CommonPrefixes/Prefix") {
@@ -180,14 +184,17 @@ Result<Listing> parse_listing(std::string_view xml) {
       object.key = text;
     } else if (path == "/Contents/Size") {
       const auto bytes = parse_digits<uint64_t>(text);
-      sizes_are_valid = sizes_are_valid && bytes;
+      has_size = bytes.has_value();
       object.bytes = bytes.value_or(0);
     } else if (path == "/Contents") {
+      if (object.key.empty()) fault = "an object has no key";
+      if (!has_size) fault = "an object has no size";
+      has_size = false;
       listing.objects.push_back(std::exchange(object, {}));
     }
   }));
   if (!is_listing) return bad_xml("it is no listing");
-  if (!sizes_are_valid) return bad_xml("a size is no number");
+  if (!fault.empty()) return bad_xml(fault);
   if (!truncated) listing.next_token.clear();
   if (truncated && listing.next_token.empty()) return bad_xml("a listing goes on, but not where");
   if (encoded) {

@@ -14,6 +14,7 @@ constexpr int kDeepestDefaults = 8;  // `defaults` lists that lead from one file
 constexpr int kDeepestValue = 32;
 constexpr int kMostValues = 100'000;
 constexpr const char* kMergeKey = "<<";
+constexpr std::string_view kHydra = "hydra.";  // settings of Hydra itself, such as its output folder
 
 // Merges `from` into the mapping `into`, as OmegaConf does: mappings are merged, everything else is replaced.
 void merge(Value into, const Value& from) {
@@ -109,10 +110,10 @@ Result<void> apply_override(Value document, const std::string& group, const std:
   const bool removes = name.starts_with('~');
   while (!name.empty() && (name.front() == '+' || (removes && name.front() == '~'))) name.remove_prefix(1);
   const size_t equals = name.find('=');
-  const std::string prefix = group + ".";
+  const std::string prefix = name.starts_with(kHydra) ? "" : group + ".";
   if (!name.starts_with(prefix) || (equals == std::string::npos && !removes))
     return make_error(Errc::invalid_argument, "'" + argument + "' is no override: they are written ++" +
-                                                  prefix + "SECTION.KEY=VALUE");
+                                                  group + ".SECTION.KEY=VALUE");
   const std::string_view path = name.substr(prefix.size(), equals - prefix.size());
   if (removes) {
     set_value(document, path, Value(YAML::NodeType::Undefined));

@@ -122,7 +122,8 @@ std::optional<double> percentile_of(const Latencies& latencies, double percent) 
                                          fmt::format("{:.6f}", percent))
                          : std::nullopt;
   const auto latency = found ? found : merged_percentile(latencies, percent);
-  return latency ? std::optional(*latency * latencies.ns_per_unit) : std::nullopt;
+  // With --gtod_reduce and the like fio measures no latencies and writes zeros.
+  return latency && *latency > 0 ? std::optional(*latency * latencies.ns_per_unit) : std::nullopt;
 }
 
 constexpr MetricInfo kFioRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <filesystem>
 #include <map>
+#include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/text.hpp"
@@ -16,19 +17,13 @@ namespace {
 
 // How deep JSON may be nested; results of these tools need six levels.
 constexpr int kMostForeignDepth = 32;
-constexpr double kLatestUnixTime_s = 32503680000;  // times after the year 3000 are errors
+constexpr double kLatestUnixTime_s = 32503680000;            // times after the year 3000 are errors
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8, as editors of Windows write it
 // The root's mount point contains every path, so it says nothing about the tier.
 constexpr std::string_view kRootMount = "/";
 
-// Finds the JSON object in the text. It reaches from the first '{' that starts a line to the last '}' that
-// starts a line.
-std::string_view find_json_object(std::string_view text) {
-  size_t begin = 0;
-  if (!text.starts_with('{')) {
-    begin = text.find("\n{");
-    if (begin == std::string_view::npos) return {};
-    ++begin;
-  }
+// The text from the '{' at `begin` to the last '}' that starts a line.
+std::string_view object_at(std::string_view text, size_t begin) {
   const size_t end = text.rfind("\n}");
   return end == std::string_view::npos || end < begin ? text.substr(begin)
                                                       : text.substr(begin, end + 2 - begin);
@@ -75,6 +70,21 @@ Json parse_object(std::string_view object) {
   return json;
 }
 
+// The JSON object of a program's output, and its text. It begins at the first '{' that starts a line, or at
+// the last one: fio writes an object at each --status-interval, and the last one has the sums of the whole
+// run.
+std::pair<Json, std::string_view> find_json_object(std::string_view text) {
+  const size_t line = text.find("\n{");
+  if (!text.starts_with('{') && line == std::string_view::npos) return {Json(Json::value_t::discarded), {}};
+  std::string_view object = object_at(text, text.starts_with('{') ? 0 : line + 1);
+  Json json = parse_object(object);
+  if (json.is_discarded() && line != std::string_view::npos) {
+    object = object_at(text, text.rfind("\n{") + 1);
+    json = parse_object(object);
+  }
+  return {std::move(json), object};
+}
+
 bool is_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
   if (folder.empty() || path.empty()) return false;
   const std::filesystem::path relative =
@@ -105,9 +115,8 @@ std::string utc_time(double seconds) {
 }
 
 std::optional<Imported> import_foreign(std::string_view text) {
-  const std::string_view object = find_json_object(text);
-  if (object.empty()) return std::nullopt;
-  const Json json = parse_object(object);
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  const auto [json, object] = find_json_object(text);
   if (!json.is_object()) return std::nullopt;
   const std::string id = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(object))));
   if (is_google_benchmark(json)) return import_google_benchmark(json, id);
@@ -117,8 +126,7 @@ std::optional<Imported> import_foreign(std::string_view text) {
 
 bool is_json(std::string_view text) {
   const std::string_view first_line = text.substr(0, text.find('\n'));
-  return Json::accept(text) || Json::accept(first_line) ||
-         !parse_object(find_json_object(text)).is_discarded();
+  return Json::accept(text) || Json::accept(first_line) || !find_json_object(text).first.is_discarded();
 }
 
 void name_fio_tiers(std::span<Record* const> records) {

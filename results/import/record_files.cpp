@@ -89,6 +89,11 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
   std::ostringstream contents;
   contents << in.rdbuf();
   const std::string text = std::move(contents).str();
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    record_set_.files.push_back(path);
+    add_problem(path, 0, "UTF-16 text, not UTF-8: convert it with iconv -f UTF-16 -t UTF-8");
+    return;
+  }
   std::optional<Imported> imported = import_foreign(text);
   if (!imported) {
     if (path.extension() != kForeignSuffix) {
