@@ -121,7 +121,8 @@ Result<void> check_started(const Corpus& corpus, Tier& to) {
 
 Result<int> run(const CommandContext& context) {
   const Options& options = context.options;
-  if (!options.given("to")) return make_error(Errc::invalid_argument, "say where the copy goes: --to TIER");
+  if (!options.given("to"))
+    return make_error(Errc::invalid_argument, "name the copy's target with --to TIER");
   const bool scan = options.flag("scan");
   PENSTOCK_ASSIGN(Tier to, open_tier(options.text("to"), context.named_tiers));
   CorpusRequest request = corpus_request(options);

@@ -328,7 +328,7 @@ Result<int> run_generate(const CommandContext& context) {
                       options.integer("threads"));
   PENSTOCK_TRY(recipe_registry().find(context.positionals[0]));
   if (options.text("out").empty())
-    return make_error(Errc::invalid_argument, "say where to with --out TIER|DIR: a new or empty folder");
+    return make_error(Errc::invalid_argument, "name the target with --out TIER|DIR: a new or empty folder");
   Result<Tier> opened = open_tier(options.text("out"), context.named_tiers);
   PENSTOCK_TRY(all_ok(ranks, opened));
   Tier tier = *std::move(opened);

@@ -212,7 +212,7 @@ MESSAGES = {
     "samples-for-each-rank": "{n} samples for each of {n2} ranks",
     "samples-in-memory": "in memory",
     "samples-make-shards": "{n} samples make {n} shards",
-    "samples-not-contiguous": "do not lie together",
+    "samples-not-contiguous": "save it with numpy.ascontiguousarray",
     "samples-of-another-size": "samples of another size",
     "samples-skipped": "{skipped} samples were skipped",
     "search-started-for-stream": "stream on",

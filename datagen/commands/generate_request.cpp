@@ -55,8 +55,8 @@ Result<bool> check_before_run(const Options& options, const Generation& generati
   if (complete) return true;
   if (resume && !started && !gives_sample_count(options))
     return make_error(Errc::not_found,
-                      "there is no unfinished data set in '{}' to resume: say how many samples "
-                      "to make (--samples, --bytes, --scale or --size-for), or leave --resume "
+                      "there is no unfinished data set in '{}' to resume: set how many samples to make "
+                      "(--samples, --bytes, --scale or --size-for), or leave --resume "
                       "out for the whole data set",
                       tier.root);
   PENSTOCK_TRY(check_may_write(tier));

@@ -115,7 +115,7 @@ Result<TargetState> Copy::inspect_target() {
   if (from_path && to_path ? is_inside(*to_path, *from_path)
                            : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
     return make_error(Errc::invalid_argument,
-                      "'{}' is the corpus itself, or lies in it: copy it somewhere else", to_.root);
+                      "'{}' is the corpus itself, or a folder in it: copy it to another folder", to_.root);
   PENSTOCK_ASSIGN(const bool is_there, folder_exists(to_, "--to"));
   if (!is_there) return TargetState::fresh;
   const std::string remedy = fmt::format(
@@ -144,8 +144,8 @@ Result<TargetState> Copy::inspect_target() {
                     first_foreign_entry(to_, std::span(&kCopyingName, mark_lost ? 1 : 0)));
     if (found.empty() || options_.may_replace) return TargetState::fresh;
     return make_error(Errc::already_exists,
-                      "'{}' is not empty (there is '{}'), and no copy of this corpus was begun "
-                      "there: choose an empty or a new folder, or say --replace",
+                      "'{}' is not empty (there is '{}'), and no copy of this corpus was started there: "
+                      "choose an empty or a new folder, or add --replace",
                       to_.root, found);
   }
   return make_error(Errc::already_exists, "'{}' holds a manifest that cannot be read ({}): {}", to_.root,
@@ -257,8 +257,9 @@ Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string
   Reader* const reader = source->get();
   PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   if (size != bytes)
-    return make_error(Errc::corrupt, "'{}' in '{}' has {} bytes, its manifest says {} (see penstock verify)",
-                      name, from_.tier.root, format_count(size), format_count(bytes));
+    return make_error(Errc::corrupt,
+                      "'{}' in '{}' has {} bytes, but {} in its manifest (see penstock verify)", name,
+                      from_.tier.root, format_count(size), format_count(bytes));
   PENSTOCK_ASSIGN(const auto writer, to_.backend->create(name, bytes));
   uint32_t crc = 0;
   for (uint64_t offset = 0; offset < bytes;) {

@@ -208,7 +208,7 @@ TEST_F(CopyTest, AMarkOfZerosIsIgnored) {
     expect_complete(from, torn);
     const auto refused = copy_corpus(from, with_objects, {});
     ASSERT_FALSE(refused.ok());
-    EXPECT_NE(refused.error().what.find("say --replace"), std::string::npos) << refused.error().what;
+    EXPECT_NE(refused.error().what.find("add --replace"), std::string::npos) << refused.error().what;
     ASSERT_TRUE(copy_corpus(from, with_objects, {.may_replace = true}).ok());
     expect_complete(from, with_objects);
   }

@@ -20,8 +20,8 @@ Result<SampleList> corpus_samples(const Manifest& manifest) {
       const uint64_t object_bytes = entry.object < objects ? manifest.object_bytes(entry.object) : 0;
       if (entry.object >= objects || entry.offset > object_bytes ||
           entry.length > object_bytes - entry.offset)
-        return make_error(Errc::corrupt, "the manifest is damaged: sample " + std::to_string(i) +
-                                             " lies outside its object");
+        return make_error(Errc::corrupt,
+                          "the manifest is damaged: sample " + std::to_string(i) + " is outside its object");
       list.add_sample({.offset = entry.offset, .length = entry.length, .object = entry.object});
     }
     return list;

@@ -18,7 +18,7 @@ Result<void> check_shared_corpus(Communicator& ranks, const Corpus& corpus, std:
                       corpus.name);
   if (corpus.manifest.samples() < uint64_t(ranks.size()))
     return make_error(Errc::invalid_argument,
-                      "{} ranks cannot share the {} {} of '{}': start as many at most", ranks.size(),
+                      "{} ranks cannot share the {} {} of '{}': start no more ranks than that", ranks.size(),
                       corpus.manifest.samples(), sample_word, corpus.name);
   return success();
 }

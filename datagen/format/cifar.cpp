@@ -62,7 +62,7 @@ class CifarWriter final : public ObjectWriter {
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     if (!writer_ || writer_->offset() != samples_ * kRecordBytes)
-      return make_error(Errc::internal, "'{}' is not whole: its plan says {} records", name_, samples_);
+      return make_error(Errc::internal, "'{}' is not complete: its plan has {} records", name_, samples_);
     return writer_->publish(durability, approve);
   }
 

@@ -66,7 +66,7 @@ class ChunkFinder {
     if (chunk.size() != shape.size() || shape.empty() || chunk[0] == 0)
       return error(Errc::corrupt, "its chunks have other dimensions than it has");
     if (!std::equal(shape.begin() + 1, shape.end(), chunk.begin() + 1))
-      return error(Errc::unsupported, "its chunks cut its rows, so its samples do not lie together");
+      return error(Errc::unsupported, "its chunks cut its rows, so the bytes of a sample are not contiguous");
     if (array_.bytes > source_.size()) return not_written_error();
     const uint64_t row_bytes = array_.bytes / std::max<uint64_t>(1, shape[0]);
     if (__builtin_mul_overflow(chunk[0], row_bytes, &chunk_bytes_) || row_bytes == 0)
@@ -208,7 +208,7 @@ Result<uint64_t> Hdf5Reader::read_superblock(uint64_t base) {
     root = reader.skip(8 + 8).u64();
   }
   if (stored_base != base)
-    return source_.corrupt(0, fmt::format("an HDF5 superblock that says it lies at byte {}", stored_base));
+    return source_.corrupt(0, fmt::format("an HDF5 superblock whose base address is {}", stored_base));
   // `end` is compared without adding `base`. In files of older libraries, `end` is an offset from the
   // beginning of the object, not from the base address.
   if (end < base || end > source_.size())

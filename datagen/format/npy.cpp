@@ -64,10 +64,10 @@ class Npy final : public ShardedFormat {
                         "holds several",
                         fields.size(), fields[0].name, fields[1].name);
     if (fields[0].varies && !shards_.one_sample_per_object())
-      return make_error(Errc::invalid_argument,
-                        "'{}' varies in length, so its samples cannot be rows of one array: say "
-                        "--set samples_per_file=1",
-                        fields[0].name);
+      return make_error(
+          Errc::invalid_argument,
+          "'{}' varies in length, so its samples cannot be rows of one array: add --set samples_per_file=1",
+          fields[0].name);
     return success();
   }
 
@@ -83,7 +83,9 @@ class Npy final : public ShardedFormat {
     uint64_t samples = 1;
     if (is_shard_name(object.name) && !array.shape.empty() && array.data_bytes > 0) {
       if (array.fortran_order)
-        return window.error(Errc::unsupported, 0, "its rows do not lie together (Fortran's order)");
+        return window.error(
+            Errc::unsupported, 0,
+            "its rows are not contiguous (Fortran's order): save it with numpy.ascontiguousarray");
       samples = array.shape[0];
     }
     PENSTOCK_TRY(check_sample_count(window, samples));

@@ -294,7 +294,7 @@ TEST_F(Npz, MembersShareNoBytes) {
   twice.append(std::span(whole).first(directory));
   for (int i = 0; i < 2; ++i) twice.append(std::span(whole).subspan(directory, kEntryBytes));
   twice.u32(0x06054b50).zeros(4).u16(2).u16(2).u32(2 * kEntryBytes).u32(directory).u16(0);
-  EXPECT_ERRC(Errc::corrupt, fixture.scan(twice.view()), "'x.npy' lies over other members");
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(twice.view()), "'x.npy' overlaps other members");
 }
 
 TEST(Zip, LargeArchivesUseZip64) {

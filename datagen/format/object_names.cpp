@@ -39,7 +39,7 @@ Result<Shards> Shards::parse(const Options& options) {
   const uint64_t shard_count = option_or_0("shards");
   const uint64_t samples_per_object = option_or_0("samples_per_file");
   if (shard_count != 0 && samples_per_object != 0)
-    return make_error(Errc::invalid_argument, "say either shards or samples_per_file, not both");
+    return make_error(Errc::invalid_argument, "set either shards or samples_per_file, not both");
   if (options.given("dirs") && samples_per_object != 1)
     return make_error(Errc::invalid_argument,
                       "dirs={} has no effect on objects of several samples, which are named by "

@@ -37,7 +37,7 @@ class Integers {
     const uint64_t rows = array.shape.empty() ? 1 : array.shape[0];
     if (extent.rows_are_split || (!extent.chunks.empty() && rows != count))
       return window.error(Errc::unsupported, extent.offset,
-                          fmt::format("the integers of '{}' do not lie together", array.name));
+                          fmt::format("the integers of '{}' are not contiguous", array.name));
     integers.values_.reserve(size_t(count));
     for (uint64_t i = 0; i < count; ++i) {
       const Placement placement = row_at(extent, i, item_bytes);
@@ -61,8 +61,10 @@ Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload
                           Layout layout) {
   const bool is_contiguous = extent.chunks.empty() || (layout == Layout::rows && !payload.shape.empty());
   if (is_contiguous && (!extent.rows_are_split || layout == Layout::one_sample)) return success();
-  return window.error(Errc::unsupported, extent.offset,
-                      fmt::format("the samples of '{}' do not lie together", payload.name));
+  return window.error(
+      Errc::unsupported, extent.offset,
+      fmt::format("the bytes of a sample of '{}' are not contiguous: save it with numpy.ascontiguousarray",
+                  payload.name));
 }
 
 }  // namespace

@@ -37,8 +37,7 @@ class MemberWindow final : public ByteWindow {
   // Like ByteWindow::at(). `length` is at most kBufferBytes / 2.
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override {
     if (offset < begin_)
-      return error(Errc::unsupported, offset,
-                   "the name of a feature stands behind its bytes; gunzip it first");
+      return error(Errc::unsupported, offset, "the name of a feature is after its bytes; gunzip it first");
     while (end_ < offset + length) {
       if (member_ended_)
         return error(Errc::truncated, offset,

@@ -238,12 +238,12 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
       member.content.length = bytes;
       if (header_offset > directory.offset)
         return window.corrupt(
-            at, fmt::format("'{}' begins behind the members, at byte {}", member.name, header_offset));
+            at, fmt::format("'{}' begins after the members, at byte {}", member.name, header_offset));
       PENSTOCK_ASSIGN(member.content.offset, find_bytes(window, header_offset, member.name));
       if (member.content.offset > directory.offset || bytes > directory.offset - member.content.offset)
         return window.corrupt(at, fmt::format("'{}' has {} bytes, more than there are", member.name, bytes));
       if (bytes > bytes_left)
-        return window.corrupt(at, fmt::format("'{}' lies over other members", member.name));
+        return window.corrupt(at, fmt::format("'{}' overlaps other members", member.name));
       bytes_left -= bytes;
       members.push_back(std::move(member));
     }

@@ -60,7 +60,7 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
                          (count_request.scale != 0 ? 1 : 0) + (count_request.size_for ? 1 : 0);
   if (ways_given > 1)
     return make_error(Errc::invalid_argument,
-                      "say how many by one of --samples, --bytes, --scale and --size-for");
+                      "set how many with one of --samples, --bytes, --scale and --size-for");
   if (count_request.samples != 0) return SampleCount{count_request.samples, ""};
   PENSTOCK_ASSIGN(const auto full_recipe, info.make({0, seed}, options));
   if (count_request.scale != 0) {

@@ -66,7 +66,7 @@ Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes)
   PENSTOCK_ASSIGN(const Options options,
                   Options::parse(kKeys, arguments_after_app(text), "key of --size-for"));
   if (!options.given("accelerators"))
-    return make_error(Errc::invalid_argument, "--size-for {}: say accelerators=N", text);
+    return make_error(Errc::invalid_argument, "--size-for {}: add accelerators=N", text);
   for (const char* key : {"accelerators", "hosts", "batch"})
     if (options.has(key) && options.integer(key) > kMostCount)
       return make_error(Errc::invalid_argument, "--size-for: {}={}: at most {}", key, options.integer(key),
@@ -78,9 +78,8 @@ Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes)
                .hosts = number("hosts"),
                .memory_bytes = options.given("memory") ? options.size("memory") : own_memory_bytes};
   if (rule.memory_bytes == 0)
-    return make_error(
-        Errc::invalid_argument,
-        "--size-for: this machine does not say how much memory it has: say memory=SIZE of one host");
+    return make_error(Errc::invalid_argument,
+                      "--size-for: how much memory this machine has is unknown: add memory=SIZE of one host");
   return rule;
 }
 

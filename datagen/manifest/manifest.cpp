@@ -103,11 +103,11 @@ Result<void> check_sections(const Header& header, std::span<const std::byte> byt
     const SectionRow& row = header.rows[i];
     if (row.kind != i || row.offset != aligned(end) || row.offset > header.file_bytes ||
         row.bytes > header.file_bytes - row.offset)
-      return damage(fmt::format("section {} lies outside", i));
+      return damage(fmt::format("section {} is outside", i));
     if (item_bytes[i] != 0 && (row.bytes % item_bytes[i] != 0 || row.bytes / item_bytes[i] != item_counts[i]))
       return damage(fmt::format("section {} has the wrong size", i));
     if (!all_zero(bytes.subspan(size_t(end), size_t(row.offset - end))))
-      return damage(fmt::format("something stands before section {}", i));
+      return damage(fmt::format("there are bytes before section {}", i));
     end = row.offset + row.bytes;
   }
   if (end != header.file_bytes) return damage("bytes behind the last section");
