@@ -256,7 +256,7 @@ Result<void> parse_order_and_cache(const Options& line, ReadOptions& options) {
   options.sort_window = uint64_t(line.integer("window"));
   options.cache = parse_cache_request(line.text("cache"));
   if (line.given("cold-by") && options.cache != CacheRequest::cold)
-    return make_error(Errc::invalid_argument, "--cold-by says how the cache is emptied: add --cache cold");
+    return make_error(Errc::invalid_argument, "--cold-by sets how the cache is emptied: add --cache cold");
   if (line.given("window") && options.order != SampleOrder::physical)
     return make_error(Errc::invalid_argument, "--window is of --order physical: add that, or leave it out");
   options.cold_method = line.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
@@ -267,7 +267,7 @@ Result<void> parse_end(const Options& line, ReadOptions& options) {
   options.min_time = line.duration("min-time");
   if (line.has("duration") && line.has("stonewall"))
     return make_error(Errc::invalid_argument,
-                      "--duration and --stonewall say both how long a repeat lasts: leave one out");
+                      "--duration and --stonewall both set how long a repeat lasts: leave one out");
   if (line.has("duration")) options.end = Duration{line.duration("duration")};
   if (line.has("stonewall")) options.end = Stonewall{line.duration("stonewall")};
   // The last sample may end a little before the time limit. So without --min-time a repeat gets the
@@ -301,9 +301,8 @@ Result<void> parse_rate(const Options& line, ReadOptions& options) {
   PENSTOCK_ASSIGN(options.open_loop, parse_open_loop(line.text("rate")));
   if (options.depth > 1 || options.collective)
     return make_error(Errc::invalid_argument,
-                      "--rate has one read in flight of each thread: leave --depth and --collective out, and "
-                      "choose as many "
-                      "--threads as reads may overlap");
+                      "--rate has one read in flight of each thread: leave --depth and --collective out; "
+                      "--threads is how many reads may overlap");
   options.measure_baseline = options.measure_ceiling = false;
   if (time_limit(options.end).count() != 0) return success();
   options.end = with_time_limit(options.end, options.min_time);

@@ -68,7 +68,7 @@ Result<void> parse_when(std::string_view text, std::string_view when, Fault& fau
   if (!when.starts_with('#')) {
     PENSTOCK_ASSIGN(fault.probability, parse_real(when));
     if (fault.probability >= 0 && fault.probability <= 1) return success();
-    return bad_fault(text, "a probability lies between 0 and 1");
+    return bad_fault(text, "a probability is between 0 and 1");
   }
   when.remove_prefix(1);
   const bool is_open_ended = when.ends_with("..");

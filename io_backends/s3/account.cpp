@@ -80,7 +80,8 @@ AwsText read_aws_file(const Environment& environment, const char* variable, cons
   if (file >= 0) ::close(file);
   if (got < 0 && (named || error != ENOENT))
     out = {"", "cannot read '" + path + "'" + (named ? " (" + std::string(variable) + ")" : "") + ": " +
-                   std::strerror(error)};
+                   std::strerror(error) +
+                   ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or correct the file"};
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (out.text.starts_with(kByteOrderMark)) out.text.erase(0, kByteOrderMark.size());
   return out;

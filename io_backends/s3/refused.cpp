@@ -46,7 +46,7 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
     return error(Errc::not_found, "there is no bucket " + bucket + ": make it, or name another");
   if (answer.status == 301 || refusal.code == "AuthorizationHeaderMalformed")
     return error(Errc::invalid_argument,
-                 "bucket " + bucket + " is in another region than '" + settings.region + "': say region=" +
+                 "bucket " + bucket + " is in another region than '" + settings.region + "': set region=" +
                      (refusal.region.empty() ? "..." : refusal.region) + " (" + refusal.message + ")");
   if (answer.lacks_result) return error(Errc::io, why_no_proof(answer, settings));
   switch (answer.status) {

@@ -65,7 +65,7 @@ class S3Writer final : public Writer {
   Result<void> send_part() {
     if (upload_id_.empty()) PENSTOCK_TRY(begin_upload());
     if (parts_->sent_count() == kMaxParts)
-      return make_error(Errc::no_space, "'" + name_ + "' has more than 10000 parts: say part=SIZE, larger");
+      return make_error(Errc::no_space, "'" + name_ + "' has more than 10000 parts: set a larger part=SIZE");
     return parts_->send(next_part_);
   }
 

@@ -160,8 +160,8 @@ Result<Payload> find_payload(std::string_view text) {
   const Result<uint64_t> divisor = parse_count(text.substr(slash + 1));
   if (!divisor.ok() || *divisor == 0 || *divisor > found->bytes)
     return make_error(Errc::invalid_argument,
-                      "payload '{}': behind '/' stands a number from 1 to {}, as in '{}/8'", text,
-                      found->bytes, word);
+                      "payload '{}': after '/' comes a number from 1 to {}, as in '{}/8'", text, found->bytes,
+                      word);
   return Payload{std::string(text), found->bytes / *divisor};
 }
 

@@ -58,7 +58,7 @@ void record_losses(const SavingFacts& facts, Trial& trial) {
 Result<void> check_mtbf(std::chrono::nanoseconds mtbf) {
   if (mtbf.count() > 0) return success();
   return make_error(Errc::invalid_argument,
-                    "--mtbf 0 leaves no time between two failures: say how long it is, such as 24h");
+                    "--mtbf 0 leaves no time between two failures: give a time, such as 24h");
 }
 
 void record_saving(const SavingFacts& facts, Trial& trial) {

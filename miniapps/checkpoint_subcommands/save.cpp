@@ -106,7 +106,7 @@ Result<PreparedSave> prepare(const CommandContext& context) {
   const Options& options = context.options;
   const Communicator& ranks = context.communicator;
   if (options.given("payload") == options.given("from"))
-    return make_error(Errc::invalid_argument, "say what to save: either --payload NAME|SIZE or --from DIR");
+    return make_error(Errc::invalid_argument, "name what to save: either --payload NAME|SIZE or --from DIR");
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_slow_and_fast(context));
   const auto rank = uint64_t(ranks.rank());
   const auto rank_count = uint64_t(ranks.size());

@@ -104,8 +104,8 @@ Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Opti
   if (!options.has("run")) std::erase_if(runs, is_bench_run);
   if (runs.empty()) return make_error(Errc::not_found, "no checkpoint of any run is there");
   if (runs.size() > 1)
-    return make_error(Errc::invalid_argument, "there are {} runs: say which with --run NAME: {}", runs.size(),
-                      fmt::join(runs, ", "));
+    return make_error(Errc::invalid_argument, "there are {} runs: choose one with --run NAME: {}",
+                      runs.size(), fmt::join(runs, ", "));
   return runs[0];
 }
 

@@ -24,10 +24,9 @@ constexpr uint64_t kMostThreads = 1024;
 
 Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   for (const char* name : {"slow", "fast"})
-    if (!options.given(name))
-      return make_error(Errc::invalid_argument, "say between which tiers: --{} TIER", name);
+    if (!options.given(name)) return make_error(Errc::invalid_argument, "name both tiers: --{} TIER", name);
   if (!options.given("capacity"))
-    return make_error(Errc::invalid_argument, "say how much of the fast tier may be used: --capacity SIZE");
+    return make_error(Errc::invalid_argument, "set how much of the fast tier may be used: --capacity SIZE");
   const std::vector<std::string> texts{options.text("slow"), options.text("fast")};
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts, "", named));
   const auto slow = tiers[0].backend->native_path("");

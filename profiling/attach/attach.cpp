@@ -315,7 +315,7 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
 // Sends a detach request. The library stays loaded, because threads of the target may be inside its code.
 Result<AttachOutcome> detach_from(const Target& target) {
   const auto not_attached = [&] {
-    return make_error(Errc::not_found, "nobody has attached to process {}: there is nothing to end",
+    return make_error(Errc::not_found, "no profiler is attached to process {}: there is nothing to end",
                       target.pid());
   };
   if (!target.has_library()) return not_attached();

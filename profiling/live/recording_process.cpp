@@ -179,9 +179,8 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", process.file);
   if (status.st_uid != ::geteuid() && ::geteuid() != 0)
     return make_error(Errc::permission_denied,
-                      "'{}' is another user's: only its owner and root may say what process {} "
-                      "keeps",
-                      process.file, process.pid);
+                      "'{}' is another user's: only its owner and root may record process {}", process.file,
+                      process.pid);
   penstock_session_header header{};
   if (!S_ISREG(status.st_mode) || !read_header(fd.get(), header) || header.pid != process.pid)
     return make_error(Errc::corrupt, "'{}' is no session's file of process {}", process.file, process.pid);
