@@ -182,8 +182,10 @@ Result<uint64_t> Hdf5Reader::read_superblock(uint64_t base) {
   if (version > 3)
     return source_.error(Errc::unsupported, 8, fmt::format("an HDF5 superblock of version {}", version));
   const bool is_version_2 = version >= 2;
-  // File consistency flags: bit 0 is set while a program has the file open for writing.
-  if (version == 3 && (number_at(head, 3, 1) & 1) != 0)
+  // File consistency flags: bit 0 is set while a program has the file open for writing, and bit 2 if it does
+  // so for one writer and many readers.
+  constexpr uint64_t kOpenForWriting = 0b101;
+  if (version == 3 && (number_at(head, 3, 1) & kOpenForWriting) != 0)
     return source_.corrupt(11,
                            "the HDF5 file is open for writing, or its writer was killed: close it, or run "
                            "'h5clear -s' on it");

@@ -179,6 +179,26 @@ TEST_F(Hdf5, DamageIsAnError) {
   }
 }
 
+TEST_F(Hdf5, FilesThatAreStillOpenForWritingAreRefused) {
+  constexpr size_t kVersionAt = 8;
+  constexpr size_t kFlagsAt = 11;
+  constexpr size_t kChecksumAt = 44;
+  ScanFixture fixture("hdf5");
+  const std::vector<Field> fields{kData};
+  ASSERT_OK(make_object(backend_, fixture.format(), "a.h5", fields, test_samples(fields, 3)));
+  for (const int version : {2, 3})
+    for (const int flags : {0, 1, 4, 5}) {
+      std::vector<std::byte> file = content(backend_, "a.h5");
+      file[kVersionAt] = static_cast<std::byte>(version);
+      file[kFlagsAt] = static_cast<std::byte>(flags);
+      const uint32_t sum = hdf5_checksum(std::span(file).first(kChecksumAt));
+      for (size_t i = 0; i < 4; ++i) file[kChecksumAt + i] = static_cast<std::byte>(sum >> (8 * i));
+      const auto scanned = fixture.scan(file);
+      EXPECT_EQ(scanned.ok(), version == 2 || flags == 0) << version << " " << flags;
+      if (!scanned.ok()) EXPECT_NE(scanned.error().what.find("h5clear"), std::string::npos);
+    }
+}
+
 // Flips bits in the superblock and in every header and then computes the checksums again, as if the file had
 // been damaged before its checksums were computed.
 TEST_F(Hdf5, DamageWithCorrectChecksumsIsHarmless) {

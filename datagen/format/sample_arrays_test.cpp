@@ -55,6 +55,12 @@ TEST(ChooseSamples, DependsOnTheArraysNextToThePayload) {
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("stats", {5}), labels("label", {1})}),
             "1 whole of x by label");
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), labels("y", {})}), "1 whole of x by y");
+  // Single numbers next to the rows change nothing, and are left out.
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {}, 8, true)}), "5 rows of x");
+  EXPECT_EQ(choice_text({stored("scale", {}), stored("x", {5, 2, 3}), stored("version", {})}), "5 rows of x");
+  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {}), stored("mean", {2, 3})}),
+            "1 whole of x");
+  EXPECT_EQ(choose_samples(std::vector{stored("x", {5, 2, 3}), stored("version", {})})->left_out_count, 1U);
   // A one-dimensional array is one signal, even if another array has the same length.
   EXPECT_EQ(choice_text({stored("signal", {160000}, 8), stored("time", {160000}, 8)}), "1 whole of signal");
   EXPECT_EQ(choice_text({stored("signal", {160000}, 8), labels("labels", {160000})}), "1 whole of signal");
