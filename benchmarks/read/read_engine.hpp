@@ -22,6 +22,7 @@
 
 #include "benchmarks/read/read_metrics.hpp"
 #include "datagen/cache/cache_control.hpp"
+#include "datagen/codec/picture_warnings.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/reading/sample_order.hpp"
 #include "datagen/reading/sample_reader.hpp"

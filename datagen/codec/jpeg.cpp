@@ -57,7 +57,7 @@ PictureWarning warning_of(int code) {
   }
 }
 
-void note(JpegGuard& guard, PictureWarning warning) {
+void add_warning(JpegGuard& guard, PictureWarning warning) {
   guard.warnings.set(size_t(warning));
 }
 
@@ -73,7 +73,7 @@ void on_message(j_common_ptr codec, int level) {
   if (code == JWRN_JFIF_MAJOR || code == JWRN_NOT_SEQUENTIAL) return;
   JpegGuard& guard = *static_cast<JpegGuard*>(codec->client_data);
   if (code == JWRN_HIT_MARKER && has_warned(guard, PictureWarning::no_end_marker)) give_up(codec);
-  note(guard, warning_of(code));
+  add_warning(guard, warning_of(code));
 }
 
 void stay_silent(j_common_ptr /*codec*/) {}
@@ -147,7 +147,7 @@ struct JpegDecoder::Libjpeg {
   bool start(unsigned shrink) {
     if (setjmp(guard.jump_target) != 0) return false;
     const bool is_cmyk = codec.jpeg_color_space == JCS_CMYK || codec.jpeg_color_space == JCS_YCCK;
-    if (is_cmyk && codec.saw_Adobe_marker == 0) note(guard, PictureWarning::cmyk_without_adobe);
+    if (is_cmyk && codec.saw_Adobe_marker == 0) add_warning(guard, PictureWarning::cmyk_without_adobe);
     codec.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
     codec.scale_num = 1;
     codec.scale_denom = shrink;
@@ -189,7 +189,7 @@ struct JpegDecoder::Libjpeg {
     constexpr unsigned char kStart[] = {0xff, 0xd8, 0xff};
     const bool has_picture =
         std::search(rest, rest + rest_bytes, std::begin(kStart), std::end(kStart)) != rest + rest_bytes;
-    note(guard, has_picture ? PictureWarning::more_pictures : PictureWarning::bytes_after_end);
+    add_warning(guard, has_picture ? PictureWarning::more_pictures : PictureWarning::bytes_after_end);
   }
 
   // Whether a component of the picture was in no scan, or lacks_scans().
