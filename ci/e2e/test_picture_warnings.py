@@ -49,7 +49,8 @@ class PictureWarnings(TrainTest):
 
     def test_reading_decodes_them(self):
         for more in ((), ("--on-error", "skip")):
-            done = self.run_cli("read", "d", "--decode", "full", "--repeat", "1", "--min-time", "0", "--no-baseline", "--no-ceiling", "--threads", "1",
+            done = self.run_cli("read", "d", "--decode", "full", "--order", "sequential", "--repeat", "1",
+                                "--min-time", "0", "--no-baseline", "--no-ceiling", "--threads", "1",
                                 *more, *self.flags)
             record = self.record_of(done)
             self.assertEqual((record["verdict"], value(record, "errors")), ("ok", 0))
