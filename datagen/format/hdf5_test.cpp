@@ -195,7 +195,8 @@ TEST_F(Hdf5, FilesThatAreStillOpenForWritingAreRefused) {
       for (size_t i = 0; i < 4; ++i) file[kChecksumAt + i] = static_cast<std::byte>(sum >> (8 * i));
       const auto scanned = fixture.scan(file);
       EXPECT_EQ(scanned.ok(), version == 2 || flags == 0) << version << " " << flags;
-      if (!scanned.ok()) EXPECT_NE(scanned.error().what.find("h5clear"), std::string::npos);
+      if (scanned.ok()) continue;
+      EXPECT_NE(scanned.error().what.find("h5clear"), std::string::npos);
     }
 }
 
