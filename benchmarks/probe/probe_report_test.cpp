@@ -33,7 +33,7 @@ TEST(ProbeTable, EachRowHasItsOwnSpreadAndVerdict) {
   const std::string table = probe_table({&record, 1}, Output{});
   EXPECT_NE(line_of(table, "metadata.create").find("201%  noisy"), std::string::npos) << table;
   EXPECT_TRUE(line_of(table, "read.random.4k.1").ends_with(" 2%")) << table;
-  EXPECT_NE(line_of(table, "write.random.1m.1").find("1%  short"), std::string::npos) << table;
+  EXPECT_NE(line_of(table, "write.random.1m.1").find("1.0%  short"), std::string::npos) << table;
   EXPECT_TRUE(line_of(table, "write.sequential.1m.1").ends_with(" -")) << "one repeat has no spread\n"
                                                                        << table;
   EXPECT_NE(table.find(record.reason), std::string::npos);

@@ -295,7 +295,7 @@ TEST(ReadClaims, EverySentenceAgreesWithTheFigures) {
       {"noise", check_noise},
   };
   std::map<std::string, int> checked;
-  for (uint64_t seed = 1; seed <= 400 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 200 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Draws draws(seed);
     const World world = random_world(draws);
@@ -306,7 +306,7 @@ TEST(ReadClaims, EverySentenceAgreesWithTheFigures) {
       ++checked[sentence.kind];
     }
   }
-  for (const auto& [kind, check] : checks) EXPECT_GT(checked[kind], 20) << kind;
+  for (const auto& [kind, check] : checks) EXPECT_GT(checked[kind], 10) << kind;
 }
 
 }  // namespace

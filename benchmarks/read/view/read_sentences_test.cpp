@@ -226,7 +226,7 @@ TEST(Sentences, DecodingIsNotBlamedOnTheTier) {
   for (Record* record : {&one, &two}) record->parameters["decode"] = "full";
   EXPECT_EQ(
       only_sentence({one, two}, "ceiling"),
-      "Decoding limits, not root: 100.0 MiB/s at 2 threads; the tier's ceiling of 6 000 MiB/s is 60.0x that "
+      "Decoding limits, not root: 100.0 MiB/s at 2 threads; the tier's ceiling of 6 000 MiB/s is 60x that "
       "(cold; decoding included).");
   EXPECT_TRUE(has(only_sentence({one, two}, "scaling"), "decoding from root still gains"));
   EXPECT_TRUE(has(only_sentence({one, two}, "accelerators"), "decoding included"));
@@ -244,7 +244,7 @@ TEST(Sentences, ColdAndWarmAreComparedForEachWorkload) {
     }
   const auto texts = sentence_texts(records, "cold_warm");
   ASSERT_EQ(texts.size(), 2U);
-  EXPECT_EQ(texts[0], "disk is 20.0x faster warm than cold at 4 threads (order shuffled).");
+  EXPECT_EQ(texts[0], "disk is 20x faster warm than cold at 4 threads (order shuffled).");
   EXPECT_TRUE(has(texts[1], "(order sequential)"));
 }
 

