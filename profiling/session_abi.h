@@ -48,6 +48,13 @@ struct penstock_moment {
   int64_t monotonic_ns;
 };
 
+// A process that could not make its file, and why.
+struct penstock_lost_child {
+  uint32_t pid;     // 0: not known
+  uint32_t failed;  // errno; 0: not known
+};
+#define PENSTOCK_LOST_CHILDREN 16
+
 // The start of the file. A member is 0, or an empty text, if its value is not known. A text ends at its NUL,
 // or else at the end of its member.
 struct penstock_session_header {
@@ -97,6 +104,20 @@ struct penstock_session_header {
   uint64_t trace_limit;     // limit for the bytes of segments in this file; 0: no limit
   uint32_t inherited_from;  // pid of the process from whose file `control` was copied at a fork; 0: none
   uint32_t no_room;         // errno of the last failure to add a block to the file; 0: none failed
+  // Forked children of this process that made calls but could not make a file of their own: they gave up the
+  // rights to it, changed their root, or found no room. Each child adds itself here, in its parent's file.
+  uint32_t lost_children;  // their number; the first PENSTOCK_LOST_CHILDREN of them are named in `lost`
+  // 1: the process called a function after which it, or what it executes, may not be able to write to the
+  // session (setuid(), chroot(), unshare(), ...); 2: it restricted its system calls as well (seccomp)
+  uint32_t gave_up_rights;
+  struct penstock_lost_child lost[PENSTOCK_LOST_CHILDREN];
+  // Number of the PID namespace to which `pid` and the pids of events belong (inode of /proc/self/ns/pid).
+  uint32_t pid_namespace;
+  // The namespace of `parent_pid`. Another one than pid_namespace if this process is the first of its
+  // namespace and was forked by a recorded process.
+  uint32_t parent_namespace;
+  uint32_t kernel_pid;             // field 1 of /proc/self/stat: the pid in the namespace of /proc
+  uint32_t kernel_begin_is_known;  // 1: kernel_begin was read, or needs no reading; 2: it could not be read
 };
 
 enum penstock_block_kind {
@@ -198,6 +219,12 @@ struct penstock_counters {
   uint64_t last_written;  // offset of the last byte that was written
   uint64_t first_write_ticks;
   uint64_t last_write_ticks;
+  // The largest value that last_read had before it became smaller; 0: it never did. So the highest byte that
+  // was read is the larger one of the two. Older files lack these members (penstock_block.entry_bytes is
+  // 288).
+  uint64_t highest_read;
+  uint64_t highest_written;  // the same of last_written
+  uint64_t reserved[2];
 };
 
 // A shorter form of counters, for files that are only opened, inspected, read in a few pieces and closed. It
@@ -229,10 +256,10 @@ struct __attribute__((may_alias)) penstock_brief {
   uint8_t seeks;
   uint8_t other;
   uint8_t read_sizes[PENSTOCK_SIZE_BUCKETS];
-  uint16_t reserved;
+  uint16_t highest_read_upper;  // bits 32 to 47 of highest_read of penstock_counters
   uint32_t failures;
   uint32_t descriptors;
-  uint32_t reserved_too;
+  uint32_t highest_read_lower;  // bits 0 to 31
 };
 
 enum penstock_file_kind {
@@ -298,7 +325,7 @@ enum penstock_call {
 
 #ifdef __cplusplus
 static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof(penstock_block) == 64 &&
-                  sizeof(penstock_counters) == 288 && sizeof(penstock_brief) == 128 &&
+                  sizeof(penstock_counters) == 320 && sizeof(penstock_brief) == 128 &&
                   offsetof(penstock_counters, name) == offsetof(penstock_brief, name) &&
                   offsetof(penstock_counters, thread) == offsetof(penstock_brief, thread) &&
                   offsetof(penstock_counters, layer) == offsetof(penstock_brief, layer) &&
@@ -312,7 +339,7 @@ static_assert(sizeof(penstock_session_header) <= PENSTOCK_HEADER_BYTES && sizeof
                   offsetof(penstock_block, renewed) == 24,
               "the layout of sessions in files must not change");
 #else
-_Static_assert(sizeof(struct penstock_counters) == 288 && sizeof(struct penstock_thread) == 128,
+_Static_assert(sizeof(struct penstock_counters) == 320 && sizeof(struct penstock_thread) == 128,
                "the layout of sessions in files must not change");
 #endif
 

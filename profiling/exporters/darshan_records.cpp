@@ -27,8 +27,8 @@ struct Entry {
 struct FileActivity {
   LayerSum sum;
   uint64_t duplicates = 0;
-  uint64_t last_byte_read = 0;
-  uint64_t last_byte_written = 0;
+  uint64_t highest_byte_read = 0;
+  uint64_t highest_byte_written = 0;
   TimeInterval all_span{INT64_MAX, INT64_MIN};  // from the first operation's begin to the last one's end
   TimeInterval read_span{INT64_MAX, INT64_MIN};
   TimeInterval write_span{INT64_MAX, INT64_MIN};
@@ -38,8 +38,10 @@ struct FileActivity {
     const SessionClock& clock = entry.process_file->view().clock();
     sum.add(counters, clock);
     duplicates += counters.descriptors;
-    last_byte_read = std::max<uint64_t>(last_byte_read, counters.last_read);
-    last_byte_written = std::max<uint64_t>(last_byte_written, counters.last_written);
+    highest_byte_read =
+        std::max({highest_byte_read, uint64_t{counters.last_read}, uint64_t{counters.highest_read}});
+    highest_byte_written =
+        std::max({highest_byte_written, uint64_t{counters.last_written}, uint64_t{counters.highest_written}});
     clock.extend(all_span.begin, all_span.end, counters.first_ticks, counters.last_ticks);
     clock.extend(read_span.begin, read_span.end, counters.first_read_ticks, counters.last_read_ticks);
     clock.extend(write_span.begin, write_span.end, counters.first_write_ticks, counters.last_write_ticks);
@@ -64,8 +66,8 @@ Record common_record(const FileActivity& part, uint64_t opens, int64_t begin_ns)
   record.seeks = as_signed(sum.seeks);
   record.bytes_read = as_signed(sum.bytes_read);
   record.bytes_written = as_signed(sum.bytes_written);
-  record.max_byte_read = as_signed(part.last_byte_read);
-  record.max_byte_written = as_signed(part.last_byte_written);
+  record.max_byte_read = as_signed(part.highest_byte_read);
+  record.max_byte_written = as_signed(part.highest_byte_written);
   if (record.opens > 0) record.open_start = record.open_end = seconds(part.all_span.begin, begin_ns);
   if (sum.closes > 0) record.close_start = record.close_end = seconds(part.all_span.end, begin_ns);
   record.read_start = seconds(part.read_span.begin, begin_ns);

@@ -141,6 +141,8 @@ std::string missing_data_reason(const Session& session) {
   if (session.unread_files > 0)
     return fmt::format("{} of the session cannot be read, or not to the end",
                        count_of(session.unread_files, "file"));
+  if (!session.unwatched.empty())
+    return fmt::format("{} of the session left no file", count_of(session.unwatched.size(), "program"));
   const uint64_t dropped = drops_of(session).operations;
   return dropped == 0 ? ""
                       : fmt::format("{} {} counted nowhere", count_of(dropped, "operation"),

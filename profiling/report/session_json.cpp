@@ -267,12 +267,15 @@ void append_session_json(std::string& out, const Session& session, const Session
     append_number(out, "spliced_bytes", coverage.spliced_bytes);
     append_number(out, "unknown_processes", coverage.unknown_processes);
     append_number(out, "cut_processes", coverage.cut_processes);
+    append_number(out, "unread_files", session.unread_files);
   });
   append_list(out, "unwatched", session.unwatched, [&](const UnwatchedProgram& program) {
     out += '{';
     append_number(out, "pid", program.pid);
     append_text(out, "program", program.program);
     append_flag(out, "by_attached", program.started_by_attached);
+    append_flag(out, "forked", program.is_fork);
+    append_text(out, "reason", reason_text(program));
     close_object(out);
   });
   append_list(out, "problems", session.problems,

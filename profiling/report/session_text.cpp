@@ -7,14 +7,15 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/cli/count_of.hpp"
-#include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/json_text.hpp"
 #include "io_backends/core/units.hpp"
 
@@ -89,12 +90,26 @@ std::string access_pattern_text(const LayerSum& all) {
   return text;
 }
 
-std::string coverage_text(const Session& session, const SessionCoverage& coverage, const Output& output) {
+// True if the bytes that were not recorded may all be those that the loader and libc read: their number fits,
+// and no program or file is known to be missing.
+bool may_be_the_loaders(const Session& session, const SessionSummary& summary) {
+  constexpr uint64_t kMostLoaderBytes = 64U << 10U;  // of one program
+  const Coverage& reads = summary.coverage.rchar;
+  const Drops& drops = summary.drops;
+  return reads.kernel_bytes > reads.recorded_bytes &&
+         reads.kernel_bytes - reads.recorded_bytes < kMostLoaderBytes * session.process_files.size() &&
+         session.unwatched.empty() && session.unread_files == 0 && drops.records + drops.operations == 0;
+}
+
+std::string coverage_text(const Session& session, const SessionSummary& summary, const Output& output) {
+  const SessionCoverage& coverage = summary.coverage;
   const size_t all = session.processes.size();
   std::string text;
-  if (coverage.unknown_processes < all)
-    text = coverage_share_text(coverage.rchar, "read", output) + "; " +
-           coverage_share_text(coverage.wchar, "written", output);
+  if (coverage.unknown_processes < all) {
+    text = coverage_summary_text(session, coverage, output);
+    if (may_be_the_loaders(session, summary))
+      text += "; the loader's and libc's own reads may be the rest of what was read";
+  }
   const auto add_unknown = [&](size_t processes, std::string_view why) {
     if (processes == 0) return;
     text +=
@@ -102,8 +117,13 @@ std::string coverage_text(const Session& session, const SessionCoverage& coverag
                     processes == all ? "all processes" : count_of(processes, "process", "processes"), why);
   };
   add_unknown(coverage.unknown_processes - coverage.cut_processes,
-              "killed before anybody could ask the kernel");
+              "whose last counts the kernel did not give (usually it was killed)");
   add_unknown(coverage.cut_processes, "whose files were cut short");
+  if (session.unread_files > coverage.cut_processes)
+    text += fmt::format("; unknown for {} that cannot be read",
+                        count_of(session.unread_files - coverage.cut_processes, "file"));
+  if (!session.unwatched.empty())
+    text += fmt::format("; unknown for {} without a file", count_of(session.unwatched.size(), "program"));
   if (coverage.ring_bytes > 0)
     text +=
         fmt::format("; in addition {} through io_uring and libaio", bytes_text(coverage.ring_bytes, output));
@@ -151,20 +171,19 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   if (drops.spans > 0) add(count_of(drops.spans, "span"));
   if (drops.unnamed_operations > 0)
     add(fmt::format("the names of the files of {}", count_of(drops.unnamed_operations, "operation")));
-  if (!session.unwatched.empty()) {
-    std::string names;
+  // Programs with the same reason are named together.
+  std::map<std::string, std::pair<size_t, std::string>> unwatched;
+  for (const UnwatchedProgram& program : session.unwatched) {
     constexpr size_t kMostPrograms = 3;
-    for (size_t i = 0; i < session.unwatched.size() && i < kMostPrograms; ++i)
-      names += fmt::format("{}{}", names.empty() ? ": " : ", ", printable_path(session.unwatched[i].program));
-    if (session.unwatched.size() > kMostPrograms) names += ", ...";
-    const bool some_attached =
-        std::any_of(session.unwatched.begin(), session.unwatched.end(),
-                    [](const UnwatchedProgram& one) { return one.started_by_attached; });
-    add(fmt::format("all of {} that left no file ({}){}", count_of(session.unwatched.size(), "program"),
-                    some_attached ? "an attached process began it: only 'profile run' follows programs"
-                                  : "static or setuid?",
-                    names));
+    auto& [count, names] = unwatched[reason_text(program)];
+    if (++count <= kMostPrograms)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", printable_path(program.program));
+    else if (count == kMostPrograms + 1)
+      names += ", ...";
   }
+  for (const auto& [reason, programs] : unwatched)
+    add(fmt::format("all of {} without a file: {} ({})", count_of(programs.first, "program"), programs.second,
+                    reason));
   return text;
 }
 
@@ -226,7 +245,6 @@ std::string bytes_per_s_text(double bytes_per_s, const Output& output) {
 }
 
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output) {
-  constexpr uint64_t kFewBytes = 64U << 10U;
   const double fraction = coverage.fraction();
   if (!std::isfinite(fraction))
     return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.recorded_bytes, output),
@@ -234,14 +252,17 @@ std::string coverage_share_text(const Coverage& coverage, std::string_view word,
   if (coverage.kernel_bytes == coverage.recorded_bytes)
     return fmt::format("all that the kernel counted as {} ({})", word,
                        bytes_text(coverage.recorded_bytes, output));
-  if (coverage.kernel_bytes > coverage.recorded_bytes &&
-      coverage.kernel_bytes - coverage.recorded_bytes < kFewBytes)
-    return fmt::format("all that the kernel counted as {} but {} ({} seen{})", word,
-                       bytes_text(coverage.kernel_bytes - coverage.recorded_bytes, output),
-                       bytes_text(coverage.recorded_bytes, output),
-                       word == "read" ? "; the rest most likely the loader's and libc's own" : "");
-  return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", 100 * fraction, word,
+  // Rounded towards 0: a part is never 100.00%.
+  const double percent = fraction < 1 ? std::floor(fraction * 1e4) / 100 : 100 * fraction;
+  return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", percent, word,
                      bytes_text(coverage.recorded_bytes, output), bytes_text(coverage.kernel_bytes, output));
+}
+
+std::string coverage_summary_text(const Session& session, const SessionCoverage& coverage,
+                                  const Output& output) {
+  if (coverage.unknown_processes >= session.processes.size()) return "unknown";
+  return coverage_share_text(coverage.rchar, "read", output) + "; " +
+         coverage_share_text(coverage.wchar, "written", output);
 }
 
 std::vector<Fact> session_facts(const Session& session, const SessionSummary& summary,
@@ -279,7 +300,7 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
     facts.push_back({"calls kept", trace_extent_text(summary)});
   if (std::string text = access_pattern_text(all); !text.empty())
     facts.push_back({"pattern", std::move(text)});
-  facts.push_back({"coverage", coverage_text(session, summary.coverage, output)});
+  facts.push_back({"coverage", coverage_text(session, summary, output)});
   if (summary.left_out.files + summary.left_out.directories > 0)
     facts.push_back({"left out", left_out_text(summary, filter, output)});
   if (std::string text = missing_text(session, summary); !text.empty())

@@ -41,9 +41,11 @@ std::string not_shown_text(const Rows& rows);
 std::string dropped_calls_text(const Drops& drops);
 // Returns a rate in the unit that `output` selects, such as MiB/s. Rates below 1 MiB/s have a smaller unit.
 std::string bytes_per_s_text(double bytes_per_s, const Output& output);
-// Says how much of the bytes that the kernel counted was recorded: as a percentage, or, if fewer than 64 KiB
-// are missing, as the number of missing bytes. `word`: "read" or "written".
+// Says how much of the bytes that the kernel counted was recorded. `word`: "read" or "written".
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output);
+// The shares of reads and of writes; "unknown" if the kernel's counts are known of no process.
+std::string coverage_summary_text(const Session& session, const SessionCoverage& coverage,
+                                  const Output& output);
 
 std::string facts_text(std::span<const Fact> facts);
 std::string rows_text(const Rows& rows);

@@ -1,11 +1,13 @@
 #include "profiling/session/kernel_processes.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -32,17 +34,18 @@ bool read_kernel_io(uint32_t pid, penstock_kernel_io& io) {
   std::ifstream in(fmt::format("/proc/{}/io", pid));
   std::string name;
   uint64_t value = 0;
-  bool has_lines = false;
-  while (in >> name >> value) {
-    has_lines = true;
-    if (name == "rchar:") io.rchar = value;
-    if (name == "wchar:") io.wchar = value;
-    if (name == "syscr:") io.syscr = value;
-    if (name == "syscw:") io.syscw = value;
-    if (name == "read_bytes:") io.read_bytes = value;
-    if (name == "write_bytes:") io.write_bytes = value;
-  }
-  return has_lines;
+  unsigned found = 0;
+  const std::array members{
+      std::pair{"rchar:", &io.rchar},           std::pair{"wchar:", &io.wchar},
+      std::pair{"syscr:", &io.syscr},           std::pair{"syscw:", &io.syscw},
+      std::pair{"read_bytes:", &io.read_bytes}, std::pair{"write_bytes:", &io.write_bytes}};
+  while (in >> name >> value)
+    for (size_t i = 0; i < members.size(); ++i)
+      if (name == members[i].first) {
+        *members[i].second = value;
+        found |= 1U << i;
+      }
+  return found == (1U << members.size()) - 1;
 }
 
 std::string this_host() {
@@ -55,6 +58,11 @@ std::string this_host() {
 
 uint64_t process_start(uint32_t pid) {
   return start_ticks_in(stat_of(pid));
+}
+
+uint32_t own_pid_namespace() {
+  struct stat status {};
+  return ::stat("/proc/self/ns/pid", &status) == 0 ? uint32_t(status.st_ino) : 0;
 }
 
 bool process_runs(uint32_t pid, uint64_t start) {

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstring>
 #include <map>
 #include <set>
 #include <tuple>
@@ -14,7 +16,9 @@
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/system/fd.hpp"
+#include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session_files.hpp"
+#include "profiling/session/session_folder.hpp"
 
 namespace penstock {
 namespace {
@@ -39,13 +43,23 @@ Error with_path(Error error, const fs::path& path) {
 
 bool same_process(const ProcessFile& a, const ProcessFile& b) {
   return a.header().pid == b.header().pid && a.header().process_start == b.header().process_start &&
-         a.host() == b.host();
+         a.header().pid_namespace == b.header().pid_namespace && a.host() == b.host();
+}
+
+// True if `later` was written by the process of `earlier`. If the start of the process is not known (/proc
+// was not there), two processes may have had the same pid. Then only a file that says that its process
+// continues has a later file.
+bool continues(const ProcessFile& earlier, const ProcessFile& later) {
+  const uint32_t state = earlier.header().state;
+  return same_process(earlier, later) &&
+         (earlier.header().process_start != 0 || state == PENSTOCK_EXECUTED || state == PENSTOCK_STOPPED);
 }
 
 bool is_earlier(const ProcessFile& a, const ProcessFile& b) {
   const auto key = [](const ProcessFile& process_file) {
-    return std::tuple(process_file.host(), process_file.header().pid, process_file.header().process_start,
-                      process_file.header().begin.monotonic_ns);
+    const penstock_session_header& header = process_file.header();
+    return std::tuple(process_file.host(), header.pid_namespace, header.pid, header.process_start,
+                      header.begin.monotonic_ns);
   };
   return key(a) < key(b);
 }
@@ -102,7 +116,16 @@ void leave_out_earlier_states(Session& session) {
                     files == 1 ? "is an earlier state" : "are earlier states", folders.second.string()));
 }
 
-Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
+// Adds a problem if the folder has fewer session files than when its run ended.
+void report_missing_files(const fs::path& folder, size_t found, Session& session) {
+  const uint64_t wanted = read_note(folder).process_files;
+  if (wanted <= found) return;
+  session.unread_files += wanted - found;
+  session.problems.push_back(fmt::format("'{}' lacks {} of the {} files that it had when its run ended",
+                                         folder.string(), wanted - found, wanted));
+}
+
+Result<std::set<fs::path>> files_of(std::span<const fs::path> paths, Session& session) {
   std::set<fs::path> files;
   for (const fs::path& path : paths) {
     std::error_code failed;
@@ -113,6 +136,7 @@ Result<std::set<fs::path>> files_of(std::span<const fs::path> paths) {
     if (fs::is_directory(status)) {
       PENSTOCK_ASSIGN(const std::vector<fs::path> found, session_files(path));
       files.insert(found.begin(), found.end());
+      report_missing_files(path, found.size(), session);
     } else {
       files.insert(path);
     }
@@ -143,7 +167,7 @@ void refine_clocks(Session& session) {
 
 void group_processes(Session& session) {
   for (const auto& process_file : session.process_files) {
-    if (session.processes.empty() || !same_process(session.processes.back().last(), *process_file))
+    if (session.processes.empty() || !continues(session.processes.back().last(), *process_file))
       session.processes.emplace_back();
     session.processes.back().process_files.push_back(process_file.get());
   }
@@ -153,14 +177,34 @@ void group_processes(Session& session) {
                    });
 }
 
+void add_lost_children(const ProcessFile& process_file, bool is_attached, Session& session) {
+  const penstock_session_header& header = process_file.header();
+  for (uint32_t i = 0; i < header.lost_children && i < PENSTOCK_LOST_CHILDREN; ++i)
+    session.unwatched.push_back({.pid = header.lost[i].pid,
+                                 .program = process_file.executable(),
+                                 .started_by_attached = is_attached,
+                                 .is_fork = true,
+                                 .failed = int(header.lost[i].failed)});
+  if (header.lost_children <= PENSTOCK_LOST_CHILDREN) return;
+  session.problems.push_back(
+      fmt::format("{} more processes that {} (process {}) forked could not make a file",
+                  header.lost_children - PENSTOCK_LOST_CHILDREN, process_file.executable(), header.pid));
+}
+
 void find_unwatched(Session& session) {
-  std::vector<std::tuple<std::string_view, uint32_t, int64_t>> begins;
+  // Host, namespace, pid and begin of each process file. A second entry has the pid that the process has in
+  // the namespace of /proc, with kOuterNamespace: that is how a parent in another namespace knows it.
+  constexpr uint32_t kOuterNamespace = UINT32_MAX;
+  std::vector<std::tuple<std::string_view, uint32_t, uint32_t, int64_t>> begins;
   // The processes to which a user attached. Their LD_PRELOAD does not name the library, so programs that they
   // start are not watched.
   std::set<std::pair<std::string_view, uint32_t>> attached_pids;
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
-    begins.emplace_back(process_file->host(), header.pid, header.begin.monotonic_ns);
+    begins.emplace_back(process_file->host(), header.pid_namespace, header.pid, header.begin.monotonic_ns);
+    if (header.kernel_pid != 0 && header.kernel_pid != header.pid)
+      begins.emplace_back(process_file->host(), kOuterNamespace, header.kernel_pid,
+                          header.begin.monotonic_ns);
     if (header.begun == PENSTOCK_START_REASON_ATTACHED)
       attached_pids.emplace(process_file->host(), header.pid);
   }
@@ -169,8 +213,12 @@ void find_unwatched(Session& session) {
   // spawned child, `since` is the begin of its parent's file. The time of the spawn would be too late: the
   // child may start before the parent records the spawn.
   const auto is_watched = [&](const ProcessFile& by, uint32_t pid, int64_t since) {
-    const auto found = std::lower_bound(begins.begin(), begins.end(), std::tuple(by.host(), pid, since));
-    return found != begins.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == pid;
+    return std::ranges::any_of(std::array{by.header().pid_namespace, kOuterNamespace}, [&](uint32_t space) {
+      const auto found =
+          std::lower_bound(begins.begin(), begins.end(), std::tuple(by.host(), space, pid, since));
+      return found != begins.end() && std::get<0>(*found) == by.host() && std::get<1>(*found) == space &&
+             std::get<2>(*found) == pid;
+    });
   };
   for (const auto& process_file : session.process_files) {
     const penstock_session_header& header = process_file->header();
@@ -178,26 +226,38 @@ void find_unwatched(Session& session) {
     const bool is_attached =
         attached_pids.contains({process_file->host(), header.pid}) ||
         (header.forked != 0 && attached_pids.contains({process_file->host(), header.parent_pid}));
+    add_lost_children(*process_file, is_attached, session);
     // The program of the last exec in this process file. All execs before it failed, because an exec that
     // succeeds ends the file.
     UnwatchedProgram executed_program;
     process_file->view().each_event([&](const penstock_event& event, std::string_view text) {
       if (event.kind == PENSTOCK_EVENT_EXEC) {
-        executed_program = {header.pid, text, is_attached};
+        executed_program = {.pid = header.pid, .program = text, .started_by_attached = is_attached};
       } else if (event.kind == PENSTOCK_EVENT_SPAWN &&
                  !is_watched(*process_file, event.pid, header.begin.monotonic_ns)) {
-        session.unwatched.push_back({event.pid, text, is_attached});
+        session.unwatched.push_back({.pid = event.pid, .program = text, .started_by_attached = is_attached});
       }
     });
     if (header.state == PENSTOCK_EXECUTED &&
         !is_watched(*process_file, header.pid, header.begin.monotonic_ns + 1)) {
       executed_program.pid = header.pid;
+      executed_program.after_rights_change = header.gave_up_rights != 0;
       session.unwatched.push_back(executed_program);
     }
   }
 }
 
 }  // namespace
+
+std::string reason_text(const UnwatchedProgram& program) {
+  if (program.is_fork)
+    return fmt::format("forked; it could not make its file: {}",
+                       program.failed == 0 ? "reason not known" : ::strerror(program.failed));
+  if (program.started_by_attached) return "an attached process began it: only 'profile run' follows programs";
+  if (program.after_rights_change)
+    return "it began after its process gave up rights, changed its root or restricted its system calls";
+  return "reason not known; static and set-user-ID programs cannot be profiled";
+}
 
 std::vector<std::string_view> ProcessFile::command() const {
   std::string_view all(header().command, std::min<size_t>(header().command_bytes, sizeof header().command));
@@ -231,6 +291,8 @@ void ProcessFile::inspect_end() {
   view_.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& counters, uint64_t) {
     last = std::max(last, last_ticks_of(counters));
   });
+  view_.each_event(
+      [&](const penstock_event& event, std::string_view) { last = std::max(last, event.ticks); });
   end_monotonic_ns_ = end_from_ticks();
 }
 
@@ -276,8 +338,8 @@ Result<void> ProcessFile::parse(std::span<const std::byte> bytes, const NextData
 }
 
 Result<Session> open_session(std::span<const fs::path> paths) {
-  PENSTOCK_ASSIGN(const std::set<fs::path> files, files_of(paths));
   Session session;
+  PENSTOCK_ASSIGN(const std::set<fs::path> files, files_of(paths, session));
   size_t files_left = files.size();
   for (const fs::path& file : files) {
     if (session.process_files.size() == kMostProcessFiles) {
@@ -315,7 +377,7 @@ Result<Session> open_session(std::span<const fs::path> paths) {
                     [](const auto& process_file) { return process_file->missing_bytes() > 0; });
   const size_t unread_files = session.unread_files + size_t(cut_files);
   session = session_of(std::move(session.process_files));
-  session.problems = std::move(problems);
+  session.problems.insert(session.problems.begin(), problems.begin(), problems.end());
   session.unread_files = unread_files;
   return session;
 }
@@ -348,6 +410,9 @@ Result<void> complete_process_file(const fs::path& folder, uint32_t pid, const p
     if (!file.filename().string().starts_with(fmt::format("{}-", pid))) continue;
     const auto process_file = ProcessFile::open(file);
     if (!process_file.ok() || (*process_file)->header().pid != pid) continue;
+    // In another namespace `pid` is another process.
+    const uint32_t pid_namespace = (*process_file)->header().pid_namespace;
+    if (pid_namespace != 0 && pid_namespace != own_pid_namespace()) continue;
     const penstock_session_header& header = (*process_file)->header();
     if (header.begin.monotonic_ns <= newest_ns) continue;
     newest_ns = header.begin.monotonic_ns;

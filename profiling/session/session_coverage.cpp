@@ -1,6 +1,7 @@
 #include "profiling/session/session_coverage.hpp"
 
 #include <algorithm>
+#include <compare>
 #include <limits>
 #include <map>
 #include <optional>
@@ -34,7 +35,10 @@ struct ProcessCounts {
 std::optional<penstock_kernel_io> final_counts_of(const ProcessFile& process_file, const std::string& host) {
   if (process_file.header().kernel_end_known != 0) return process_file.header().kernel_end;
   penstock_kernel_io current{};
-  if (writer_runs(process_file, host) && read_kernel_io(process_file.header().pid, current)) return current;
+  const uint32_t pid = process_runs(process_file.header().pid, process_file.header().process_start)
+                           ? process_file.header().pid
+                           : process_file.header().kernel_pid;
+  if (writer_runs(process_file, host) && read_kernel_io(pid, current)) return current;
   return std::nullopt;
 }
 
@@ -56,11 +60,12 @@ class ProcessTree {
  public:
   explicit ProcessTree(const Session& session) : processes_(session.processes) {
     for (size_t i = 0; i < processes_.size(); ++i) {
-      by_pid_.emplace(key(processes_[i].first(), processes_[i].first().header().pid), i);
+      by_pid_.emplace(own_key(processes_[i].first()), i);
       for (const ProcessFile* const process_file : processes_[i].process_files)
         process_file->view().each_event([&](const penstock_event& event, std::string_view) {
           if (event.kind == PENSTOCK_EVENT_FORK || event.kind == PENSTOCK_EVENT_SPAWN) {
-            starters_.emplace(key(*process_file, event.pid), i);
+            starters_.emplace(Key{process_file->host(), process_file->header().pid_namespace, event.pid}, i);
+            outer_starters_.emplace(Key{process_file->host(), 0, event.pid}, i);
             children_.emplace(i, event.pid);
           } else if (event.kind == PENSTOCK_EVENT_REAP) {
             reaped_children_.emplace(i, event.pid);
@@ -73,29 +78,53 @@ class ProcessTree {
   // that started the parent.
   std::optional<size_t> parent_of(size_t child) const {
     const ProcessFile& first = processes_[child].first();
-    const auto parent = key(first, first.header().parent_pid);
+    const penstock_session_header& header = first.header();
+    // The first process of a PID namespace has no parent there. If it was executed, and not forked by a
+    // recorded process, its parent knows it by its pid in the namespace of /proc.
+    if (header.parent_pid == 0)
+      return find_latest(outer_starters_, Key{first.host(), 0, header.kernel_pid}, child);
+    // older files have 0 in parent_namespace and in pid_namespace
+    const Key parent{first.host(), header.parent_namespace, header.parent_pid};
     const auto found = find_latest(by_pid_, parent, child);
     return found ? found : find_latest(starters_, parent, child);
   }
 
-  // True if the parent recorded that it started this child, and did not record that it waited for it. False
-  // for children of system() and popen(): libc starts them, which is not recorded, and libc waits for them.
-  bool was_not_reaped(size_t parent, size_t child) const {
-    const std::pair parent_and_child{parent, processes_[child].first().header().pid};
-    return children_.contains(parent_and_child) && !reaped_children_.contains(parent_and_child);
+  // Returns whether the parent recorded that it waited for this child; false also if it only recorded that it
+  // started the child. nullopt if it recorded nothing of the child: system() and popen() start children and
+  // wait for them inside libc.
+  std::optional<bool> was_reaped(size_t parent, size_t child) const {
+    for (const uint32_t pid : pids_in(parent, child)) {
+      if (reaped_children_.contains({parent, pid})) return true;
+      if (children_.contains({parent, pid})) return false;
+    }
+    return std::nullopt;
   }
 
  private:
-  using Key = std::pair<std::string_view, uint32_t>;
-  static Key key(const ProcessFile& process_file, uint32_t pid) { return {process_file.host(), pid}; }
+  struct Key {
+    std::string_view host;
+    uint32_t pid_namespace;
+    uint32_t pid;
+    auto operator<=>(const Key&) const = default;
+  };
+  static Key own_key(const ProcessFile& process_file) {
+    return {process_file.host(), process_file.header().pid_namespace, process_file.header().pid};
+  }
 
-  // Returns the newest process in `among` that has this pid and began no later than the child. Several
+  // The pids by which the parent may know the child.
+  std::vector<uint32_t> pids_in(size_t parent, size_t child) const {
+    const penstock_session_header& header = processes_[child].first().header();
+    if (processes_[parent].first().header().pid_namespace == header.pid_namespace) return {header.pid};
+    return header.kernel_pid == header.pid ? std::vector<uint32_t>{} : std::vector{header.kernel_pid};
+  }
+
+  // Returns the newest process in `among` that has this key and began no later than the child. Several
   // processes may have had the same pid, because the kernel uses pids again. Their begins are compared and
   // not their first I/O: a parent's first I/O may be later than the end of its child.
-  std::optional<size_t> find_latest(const std::multimap<Key, size_t>& among, const Key& pid,
+  std::optional<size_t> find_latest(const std::multimap<Key, size_t>& among, const Key& key,
                                     size_t child) const {
     std::optional<size_t> newest;
-    const auto [from, to] = among.equal_range(pid);
+    const auto [from, to] = among.equal_range(key);
     for (auto at = from; at != to; ++at) {
       if (at->second == child || is_later(at->second, child)) continue;
       if (!newest || is_later(at->second, *newest)) newest = at->second;
@@ -112,17 +141,32 @@ class ProcessTree {
 
   const std::vector<SessionProcess>& processes_;
   std::multimap<Key, size_t> by_pid_;
-  std::multimap<Key, size_t> starters_;
+  std::multimap<Key, size_t> starters_;             // by the child's pid in the namespace of its parent
+  std::multimap<Key, size_t> outer_starters_;       // the same, without the namespace
   std::set<std::pair<size_t, uint32_t>> children_;  // (index of the parent in processes_, pid of the child)
   std::set<std::pair<size_t, uint32_t>> reaped_children_;
 };
+
+// Whether the kernel has added the counts of a child to those of its parent.
+enum class Given { no, yes, unknown };
+
+Given is_given_to_parent(const Session& session, const ProcessTree& tree, size_t parent, size_t child,
+                         const std::string& host) {
+  const ProcessFile& last = session.processes[child].last();
+  if (last.header().state == PENSTOCK_STOPPED || writer_runs(last, host)) return Given::no;
+  if (const auto was_reaped = tree.was_reaped(parent, child)) return *was_reaped ? Given::yes : Given::no;
+  const ProcessFile& parents_last = session.processes[parent].last();
+  if (parents_last.end_monotonic_ns() >= last.end_monotonic_ns()) return Given::yes;
+  // Only the file of a process that was killed does not tell how long the process lived.
+  return parents_last.header().end_monotonic_ns != 0 ? Given::no : Given::unknown;
+}
 
 // Adds what the kernel counted from the begin to the end of each process file. Process files whose end counts
 // are not known are left out.
 void add_kernel(const SessionProcess& process, const std::string& host, ProcessCounts& counts) {
   for (const ProcessFile* const process_file : process.process_files) {
     const auto end_counts = final_counts_of(*process_file, host);
-    if (!end_counts) {
+    if (!end_counts || process_file->header().kernel_begin_is_known == 2) {
       counts.all_ends_known = false;
       counts.lacks_earlier_end = counts.lacks_earlier_end || process_file != process.process_files.back();
       continue;
@@ -191,7 +235,9 @@ double Coverage::fraction() const {
 bool writer_runs(const ProcessFile& process_file, std::string_view this_host) {
   const penstock_session_header& header = process_file.header();
   return header.state == PENSTOCK_RUNNING && process_file.host() == this_host &&
-         process_runs(header.pid, header.process_start);
+         // in a container the process has another pid than here
+         (process_runs(header.pid, header.process_start) ||
+          process_runs(header.kernel_pid, header.process_start));
 }
 
 SessionCoverage coverage_of(const Session& session) {
@@ -210,19 +256,17 @@ SessionCoverage coverage_of(const Session& session) {
         [](const ProcessFile* process_file) { return process_file->missing_bytes() > 0; });
     if (counts[i].is_cut) ++coverage.cut_processes;
   }
-  for (size_t i = 0; i < counts.size(); ++i) {
+  for (size_t i = counts.size(); i-- > 0;) {  // children come first: they began after their parents
     const SessionProcess& process = session.processes[i];
     if (writer_runs(process.last(), host)) ++coverage.running_processes;
     const auto parent = tree.parent_of(i);
     if (!parent) continue;
-    const SessionProcess& starter = session.processes[*parent];
-    const bool was_reaped = starter.last().end_monotonic_ns() >= process.last().end_monotonic_ns() &&
-                            process.last().header().state != PENSTOCK_STOPPED &&
-                            !writer_runs(process.last(), host) && !tree.was_not_reaped(*parent, i);
-    if (!was_reaped) continue;
-    if (counts[i].lacks_earlier_end)
+    const Given given = is_given_to_parent(session, tree, *parent, i, host);
+    if (given == Given::no) continue;
+    if (given == Given::unknown || counts[i].lacks_earlier_end)
       // the parent's counts contain an unknown number of bytes of the child
       counts[*parent].lacks_earlier_end = true;
+    if (given == Given::unknown) continue;
     const penstock_kernel_io child_counts = counts_given_to_parent(process, host);
     counts[*parent].kernel_read -= child_counts.rchar;
     counts[*parent].kernel_written -= child_counts.wchar;

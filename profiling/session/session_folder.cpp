@@ -78,9 +78,10 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
 }
 
 Result<void> write_note(const fs::path& folder, const SessionNote& note) {
-  const Json json{{"command", note.command},    {"include", note.include}, {"exclude", note.exclude},
-                  {"trace", note.trace},        {"started", note.started}, {"ended", note.ended},
-                  {"exit_code", note.exit_code}};
+  const Json json{{"command", note.command},     {"include", note.include},
+                  {"exclude", note.exclude},     {"trace", note.trace},
+                  {"started", note.started},     {"ended", note.ended},
+                  {"exit_code", note.exit_code}, {"process_files", note.process_files}};
   const std::string text = indented(json, 2) + "\n";
   const fs::path path = folder / kNoteName;
   const fs::path temp = folder / fmt::format(".{}.tmp", kNoteName);
@@ -116,6 +117,8 @@ SessionNote read_note(const fs::path& folder) {
   parsed.trace = member_true(note, "trace");
   if (const auto at = note.find("exit_code"); at != note.end() && at->is_number_integer())
     parsed.exit_code = int(at->get<int64_t>());
+  if (const auto at = note.find("process_files"); at != note.end() && at->is_number_unsigned())
+    parsed.process_files = at->get<uint64_t>();
   return parsed;
 }
 

@@ -21,6 +21,8 @@ struct SessionNote {
   std::string started;  // UTC, ISO 8601
   // when the run ended (UTC), or when the user detached (exit_code is then -1); "" if this is not known
   std::string ended;
+  // how many session files there were when the run ended; 0: not known. Fewer later: some are missing
+  uint64_t process_files = 0;
   int exit_code = -1;  // 128 + signal if a signal ended the program; -1: not known
 };
 

@@ -342,6 +342,86 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsNotSubtracted) {
   }
 }
 
+// The events tell what a killed process had waited for, although its last call was before its child's end.
+TEST_F(SessionTest, AKilledProcessThatHadReapedChildrenIsNotCountedTwice) {
+  SessionBytes parent(100);
+  parent.set_kernel(0, 10'000);  // 1000 of its own, and those of the others
+  parent.add_thread(100, 1000, 0);
+  parent.add_event(PENSTOCK_EVENT_REAP, 5'000'000'000, 200, "");
+  parent.write(folder_.path());
+  SessionBytes killed(200);
+  killed.header().parent_pid = 100;
+  killed.header().state = PENSTOCK_RUNNING;
+  killed.header().end_monotonic_ns = 0;
+  killed.header().begin.monotonic_ns = 2'000'000'000;
+  killed.header().begin.ticks = 2'000'000'000;
+  killed.add_thread(200, 2000, 0);
+  killed.add_event(PENSTOCK_EVENT_REAP, 2'500'000'000, 300, "");
+  killed.write(folder_.path());
+  SessionBytes grandchild(300);
+  grandchild.header().parent_pid = 200;
+  grandchild.header().begin.monotonic_ns = 2'100'000'000;
+  grandchild.header().end_monotonic_ns = 4'000'000'000;
+  grandchild.set_kernel(0, 7000);
+  grandchild.add_thread(300, 7000, 0);
+  grandchild.write(folder_.path());
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 10'000U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 10'000U);
+  EXPECT_EQ(coverage.unknown_processes, 0U);
+}
+
+TEST_F(SessionTest, ProcessesOfSeveralPidNamespacesAreToldApart) {
+  SessionBytes outer(100);
+  outer.header().pid_namespace = 7;
+  outer.set_kernel(0, 9000);
+  outer.add_thread(100, 1000, 0);
+  for (const uint32_t pid : {501U, 502U}) outer.add_event(PENSTOCK_EVENT_FORK, 2'000'000'000, pid, "");
+  outer.add_event(PENSTOCK_EVENT_REAP, 5'000'000'000, 501, "");
+  outer.write(folder_.path());
+  // Both are the first process of their namespace. One knows its parent, the other its pid outside.
+  for (const uint32_t space : {8U, 9U}) {
+    SessionBytes first(1);
+    first.header().pid_namespace = space;
+    first.header().kernel_pid = space == 8 ? 501 : 1;
+    first.header().parent_pid = space == 8 ? 0 : 100;
+    first.header().parent_namespace = space == 8 ? 8 : 7;
+    first.header().begin.monotonic_ns = 2'000'000'000 + space;
+    first.header().end_monotonic_ns = 3'000'000'000 + space;
+    first.set_kernel(0, 4000);
+    first.add_thread(1, 4000, 0);
+    first.write(folder_.path());
+  }
+  const Session session = opened();
+  EXPECT_EQ(session.processes.size(), 3U);
+  EXPECT_TRUE(session.unwatched.empty());
+  const SessionCoverage coverage = coverage_of(session);
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 9000U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 9000U);
+}
+
+TEST_F(SessionTest, ForkedChildrenThatCouldMakeNoFileAreNamed) {
+  SessionBytes parent(100);
+  parent.header().lost_children = PENSTOCK_LOST_CHILDREN + 2;
+  parent.header().lost[0] = {.pid = 200, .failed = EACCES};
+  parent.write(folder_.path());
+  const Session session = opened();
+  ASSERT_EQ(session.unwatched.size(), size_t{PENSTOCK_LOST_CHILDREN});
+  EXPECT_EQ(session.unwatched[0].pid, 200U);
+  EXPECT_TRUE(session.unwatched[0].is_fork);
+  EXPECT_NE(reason_text(session.unwatched[0]).find("Permission denied"), std::string::npos);
+  EXPECT_EQ(session.problems.size(), 1U);
+}
+
+TEST_F(SessionTest, AProcessWhoseFirstCountsAreNotKnownHasUnknownCoverage) {
+  SessionBytes bytes(100);
+  bytes.set_kernel(0, 5000);
+  bytes.header().kernel_begin_is_known = 2;
+  bytes.add_thread(100, 4000, 0);
+  bytes.write(folder_.path());
+  EXPECT_EQ(coverage_of(opened()).unknown_processes, 1U);
+}
+
 TEST_F(SessionTest, AKilledProcessHasUnknownCoverage) {
   SessionBytes killed(100);
   killed.header().state = PENSTOCK_RUNNING;

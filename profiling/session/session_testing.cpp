@@ -139,6 +139,10 @@ void SessionBytes::add(const penstock_span& span) {
   append(PENSTOCK_BLOCK_SPANS, sizeof span, &span, sizeof span);
 }
 
+void SessionBytes::add_older(const penstock_counters& counters, size_t entry_bytes) {
+  append(PENSTOCK_BLOCK_COUNTERS, entry_bytes, &counters, entry_bytes);
+}
+
 void SessionBytes::add_event(penstock_event_kind kind, uint64_t ticks, uint32_t pid, std::string_view text) {
   const penstock_event event{ticks, pid, uint16_t(kind), uint16_t(text.size())};
   append(PENSTOCK_BLOCK_EVENTS, 0, &event, sizeof event, text);

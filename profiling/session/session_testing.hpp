@@ -33,6 +33,8 @@ class SessionBytes {
   uint64_t add_name(uint64_t key, std::string_view text, unsigned kind = PENSTOCK_REGULAR);
   void add(const penstock_counters& counters);  // as a penstock_brief if that loses no value
   void add(const penstock_brief& counters);
+  void add_older(const penstock_counters& counters,
+                 size_t entry_bytes);  // only its first `entry_bytes` bytes
   void add(const penstock_thread& thread);
   void add(const penstock_segment& segment);
   void add(const penstock_span& span);

@@ -37,6 +37,12 @@ int64_t saturated_sum(int64_t a, int64_t b) {
 }
 
 Result<void> check_header(const penstock_session_header& header) {
+  // The magic is written last.
+  if (header.magic[0] == 0)
+    return make_error(
+        Errc::corrupt,
+        "its header is not complete: the process was killed while the file began, or the file was "
+        "damaged");
   if (std::memcmp(header.magic, PENSTOCK_SESSION_MAGIC, sizeof header.magic) != 0)
     return make_error(Errc::corrupt, "this is no session of a process (its first bytes say so)");
   if (header.byte_order != PENSTOCK_SESSION_BYTE_ORDER)
@@ -176,6 +182,8 @@ void SessionView::find_blocks(const NextData& next_data) {
     block.bytes = std::min(block_header.bytes, remaining);
     block.entries = bytes_.subspan(at + sizeof block_header,
                                    std::min(block_header.used, block.bytes - sizeof block_header));
+    if (block_header.kind == PENSTOCK_BLOCK_COUNTERS && block.entry_bytes > sizeof(penstock_brief))
+      whole_counters_bytes_ = std::min(sizeof(penstock_counters), block.entry_bytes);
     if (block_header.kind != PENSTOCK_BLOCK_FREE) blocks_.push_back(block);
     at += (block.bytes + granule - 1) / granule * granule;
   }
@@ -190,14 +198,16 @@ penstock_counters entry_of<penstock_counters>(std::span<const std::byte> bytes) 
   std::memcpy(&brief, bytes.data(), std::min(bytes.size(), sizeof brief));
   counters = {};
   copy_counters(brief, counters);
+  counters.highest_read = uint64_t{brief.highest_read_upper} << 32U | brief.highest_read_lower;
   return counters;
 }
 
 penstock_counters SessionView::counters_at(uint64_t offset) const {
   if (offset > bytes_.size() || bytes_.size() - offset < sizeof(penstock_brief)) return {};
-  const std::span<const std::byte> from = bytes_.subspan(offset);
-  const auto counters = entry_of<penstock_counters>(from);
-  return is_whole(counters) && from.size() < sizeof counters ? penstock_counters{} : counters;
+  const size_t left = bytes_.size() - offset;
+  const auto counters =
+      entry_of<penstock_counters>(bytes_.subspan(offset, std::min(left, whole_counters_bytes_)));
+  return is_whole(counters) && left < whole_counters_bytes_ ? penstock_counters{} : counters;
 }
 
 std::optional<penstock_segment> SessionView::segment_at(uint64_t offset) const {

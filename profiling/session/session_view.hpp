@@ -118,6 +118,7 @@ class SessionView {
   penstock_session_header header_{};
   SessionClock clock_;
   std::vector<SessionBlock> blocks_;
+  size_t whole_counters_bytes_ = sizeof(penstock_counters);  // less in files of older releases
   uint64_t torn_bytes_ = 0;
 };
 

@@ -76,10 +76,10 @@ TEST(SessionView, ConvertsBriefCountersToWholeOnes) {
                              .seeks = 22,
                              .other = 255,
                              .read_sizes = {24, 25, 26, 27, 28, 29, 30, 31, 32, 255},
-                             .reserved = 0,
+                             .highest_read_upper = 1,
                              .failures = 70'000,
                              .descriptors = 80'000,
-                             .reserved_too = 0};
+                             .highest_read_lower = 90};
   session.add(brief);
   const SessionView view = view_of(session.bytes());
   view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& c, uint64_t at) {
@@ -92,12 +92,35 @@ TEST(SessionView, ConvertsBriefCountersToWholeOnes) {
               std::vector<uint64_t>({16, 17, 18, 19, 20, 21, 22, 255, 70'000, 80'000}));
     EXPECT_EQ(std::vector<uint64_t>(std::begin(c.read_sizes), std::end(c.read_sizes)),
               std::vector<uint64_t>({24, 25, 26, 27, 28, 29, 30, 31, 32, 255}));
+    EXPECT_EQ(c.highest_read, (uint64_t{1} << 32U) + 90);
     EXPECT_EQ(c.syncs + c.maps + c.mapped_bytes + c.bytes_written + c.writes + c.last_write_ticks, 0U);
     const penstock_counters again = view.counters_at(at);
     EXPECT_EQ(std::memcmp(&again, &c, sizeof c), 0);
   });
   EXPECT_EQ(counters_in(view), 1U);
   EXPECT_EQ(view.blocks().back().entries.size(), sizeof brief);
+}
+
+// Older releases wrote whole counters of 288 bytes, without the highest positions.
+TEST(SessionView, ReadsShorterCountersOfOlderReleases) {
+  constexpr size_t kOldBytes = 288;
+  SessionBytes session;
+  for (uint64_t file : {1U, 2U}) {
+    penstock_counters counters{};
+    counters.file = file;
+    counters.form = PENSTOCK_WHOLE;
+    counters.writes = 3;
+    session.add_older(counters, kOldBytes);
+  }
+  const SessionView view = view_of(session.bytes());
+  std::vector<uint64_t> files;
+  view.each<penstock_counters>(PENSTOCK_BLOCK_COUNTERS, [&](const penstock_counters& c, uint64_t at) {
+    files.push_back(c.file);
+    EXPECT_EQ(c.highest_read + c.highest_written, 0U);
+    const penstock_counters again = view.counters_at(at);
+    EXPECT_EQ(std::memcmp(&again, &c, sizeof c), 0);
+  });
+  EXPECT_EQ(files, (std::vector<uint64_t>{1, 2}));
 }
 
 TEST(SessionView, ReadsBlocksOfAnySizeAndSeveralOfOneKind) {

@@ -1,8 +1,10 @@
 // `penstock profile run [-o SESSION] [--trace] -- COMMAND...`: runs a program and records its I/O.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,11 +17,13 @@
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/module.hpp"
+#include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/file_sums.hpp"
 #include "profiling/session/kernel_processes.hpp"
+#include "profiling/session/session_files.hpp"
 #include "profiling/session/session_summary.hpp"
 #include "profiling/spans/span_log.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
@@ -79,15 +83,29 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
   return environment;
 }
 
+// Returns why no session file can be written to the folder; nullopt if one can. The library in the program
+// does not print its failures, because stderr is the program's.
+std::optional<std::string> write_failure(const fs::path& folder) {
+  const fs::path path = folder / ".try";
+  const std::string zeros(8 * PENSTOCK_BLOCK_GRANULE, '\0');
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  const bool is_written = fd && ::write(fd.get(), zeros.data(), zeros.size()) == ssize_t(zeros.size());
+  const int failed = errno;
+  ::unlink(path.c_str());
+  if (is_written) return std::nullopt;
+  return errno_error(failed == 0 ? ENOSPC : failed, "cannot write a file to", folder.string()).message();
+}
+
 // Prints two lines: what was recorded, and how to inspect it.
 void report_outcome(const fs::path& folder, const CommandContext& context) {
   const fs::path paths[] = {folder};
   const Result<Session> session = open_session(paths);
   if (!session.ok()) {
-    print_message(fmt::format("nothing was recorded ({})", session.error().message()));
+    print_message(fmt::format("warning: nothing was recorded: {}; the coverage is unknown",
+                              write_failure(folder).value_or(session.error().message())));
     print_message(
-        "unless the program has said why above: it may have cleared its environment, or run a static or "
-        "privileged one");
+        "the program may have removed LD_PRELOAD from its environment, given up its rights before its first "
+        "call, or executed a static or set-user-ID program");
     return;
   }
   const FileSums sums(*session);
@@ -97,8 +115,9 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
                   count_of(summary.included.files, "file"),
                   format_bytes(double(summary.included.all.bytes_read), context.output),
                   format_bytes(double(summary.included.all.bytes_written), context.output));
-  if (summary.coverage.unknown_processes < session->processes.size())
-    text += "; seen: " + coverage_share_text(summary.coverage.rchar, "read", context.output);
+  text += "; coverage: " + coverage_summary_text(*session, summary.coverage, context.output);
+  if (session->unread_files > 0)
+    text += fmt::format("; {} cannot be read fully", count_of(session->unread_files, "file"));
   if (const uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
     text += fmt::format("; {} not counted", count_of(lost, "operation"));
   if (summary.drops.segments > 0)
@@ -145,6 +164,7 @@ Result<int> run_run(const CommandContext& context) {
   if (!code.ok()) return exit_code_of(code.error());
   note.ended = utc_now();
   note.exit_code = *code;
+  if (const auto files = session_files(folder); files.ok()) note.process_files = files->size();
   update_note(folder, note);
   report_outcome(folder, context);
   return *code;

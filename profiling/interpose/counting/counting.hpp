@@ -80,6 +80,20 @@ template <typename Count>
   visit_counters(c, [size](auto& fields) { fields.size = size > fields.size ? size : fields.size; });
 }
 
+// Stores the highest byte that was read, before a read that ends at a lower one.
+inline void note_highest_read(penstock_counters& c, uint64_t byte) noexcept {
+  c.highest_read = byte > c.highest_read ? byte : c.highest_read;
+}
+inline void note_highest_read(penstock_brief& c, uint64_t byte) noexcept {
+  constexpr uint64_t kMost = (uint64_t{1} << 48U) - 1;
+  const uint64_t highest = uint64_t{c.highest_read_upper} << 32U | c.highest_read_lower;
+  byte = byte > kMost ? kMost : byte;
+  if (byte > highest) {
+    c.highest_read_upper = uint16_t(byte >> 32U);
+    c.highest_read_lower = uint32_t(byte);
+  }
+}
+
 [[gnu::always_inline]] inline void add_read(penstock_counters& c, int64_t offset, int64_t bytes,
                                             uint64_t begin, uint64_t end) noexcept {
   visit_counters(c, [=](auto& fields) {
@@ -87,6 +101,9 @@ template <typename Count>
     add_one(fields.reads);
     add_one(fields.sequential_reads, offset > last_byte);
     add_one(fields.consecutive_reads, offset == last_byte + 1);
+    if (bytes != 0 && offset + bytes - 1 < last_byte) {
+      note_highest_read(fields, uint64_t(last_byte));
+    }
     // A read that moved nothing leaves no position: it may begin anywhere.
     fields.last_read = bytes != 0 ? uint64_t(offset + bytes - 1) : fields.last_read;
     fields.bytes_read += uint64_t(bytes);
@@ -114,6 +131,9 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
   c.writes += 1;
   c.sequential_writes += offset > last_byte ? 1U : 0U;
   c.consecutive_writes += offset == last_byte + 1 ? 1U : 0U;
+  if (bytes != 0 && offset + bytes - 1 < last_byte && uint64_t(last_byte) > c.highest_written) {
+    c.highest_written = uint64_t(last_byte);
+  }
   c.last_written = bytes != 0 ? uint64_t(offset + bytes - 1) : c.last_written;
   c.bytes_written += uint64_t(bytes);
   const auto end_offset = uint64_t(offset + bytes);

@@ -93,6 +93,26 @@ TEST(ReadRules, AreThoseOfDarshan) {
   }
 }
 
+TEST(ReadRules, TheHighestPositionStays) {
+  for (const uint64_t far : {uint64_t{1} << 20U, uint64_t{5} << 32U}) {
+    CountersOfForm whole(PENSTOCK_WHOLE);
+    CountersOfForm brief(PENSTOCK_BRIEF);
+    for (penstock_counters* c : {&whole.c, &brief.c}) {
+      add_read(*c, int64_t(far), 100, 1, 2);
+      add_read(*c, int64_t(far) * 2, 0, 2, 3);  // moves nothing
+      add_read(*c, 0, 100, 3, 4);
+      add_read(*c, 50, 100, 4, 5);
+    }
+    EXPECT_EQ(whole.c.highest_read, far + 99);
+    EXPECT_EQ(uint64_t{as_brief(brief.c).highest_read_upper} << 32U | as_brief(brief.c).highest_read_lower,
+              far + 99);
+    add_write(whole.c, int64_t(far), 10, 5, 6);
+    add_write(whole.c, 0, 10, 6, 7);
+    EXPECT_EQ(whole.c.highest_written, far + 9);
+    EXPECT_EQ(whole.c.last_written, 9U);
+  }
+}
+
 TEST(ReadRules, CountSwitchesBetweenReadsAndWrites) {
   penstock_counters c{};
   c.form = PENSTOCK_WHOLE;

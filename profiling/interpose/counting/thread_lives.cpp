@@ -357,6 +357,11 @@ ThreadLog* begin_log() noexcept {
       session.state.load(std::memory_order_acquire) == SessionState::off) {
     return nullptr;
   }
+  if (is_sealed.load(std::memory_order_relaxed) &&
+      session.state.load(std::memory_order_relaxed) == SessionState::running) {
+    count_drop(session.header->dropped_operations);  // a log needs system calls
+    return nullptr;
+  }
   if (former_log != nullptr && former_log->update_mark != nullptr) {
     return nullptr;  // called in a handler that interrupted an Update of this log, for the previous session
   }

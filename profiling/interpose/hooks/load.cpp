@@ -13,6 +13,7 @@
 #include "profiling/interpose/hooks/processes.hpp"
 #include "profiling/interpose/hooks/recording.hpp"
 #include "profiling/interpose/hooks/slots.hpp"
+#include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/writer/environment.hpp"
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
@@ -40,6 +41,7 @@ __attribute__((constructor)) void on_load() noexcept {
 // after end_session().
 __attribute__((destructor)) void on_unload() noexcept {
   count_unseen_transfers();
+  note_unflushed_bytes(count_bytes_to_flush());
   end_session(PENSTOCK_ENDED);
 }
 

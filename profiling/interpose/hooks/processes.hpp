@@ -7,6 +7,8 @@
 // Memory: nothing is allocated on the program's heap.
 #pragma once
 
+#include <cstdint>
+
 namespace penstock::interpose {
 
 // Makes every later fork() call before_fork(), after_fork_in_parent() (loader_walk.hpp) and
@@ -23,6 +25,13 @@ void after_fork_in_child() noexcept;
 // asynchronous operations (AIO, io_uring) that have ended but whose results the program has not asked for.
 // Called before the process ends or executes another program.
 void count_unseen_transfers() noexcept;
+// Called before a call by which the program gives up rights, or changes its root or its namespaces. A fork's
+// child begins its session, and what the session needs stays open. `seals`: the call restricts the system
+// calls of the process; if it succeeds, note_restricted_calls() is called after it. errno does not change.
+void before_rights_change(bool seals) noexcept;
+// From now on this library makes no system call: it might be one that ends the process. If `is_strict` is
+// set, it reads no clock either (seccomp's strict mode). `last_ticks` was read before the call.
+void note_restricted_calls(bool is_strict, uint64_t last_ticks) noexcept;
 // Makes execve() by a direct system call, and records it as the wrapper of execve() does. Returns only if the
 // call has failed, with errno set.
 long execute(const char* path, char* const* arguments, char* const* environment) noexcept;

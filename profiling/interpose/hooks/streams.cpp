@@ -54,11 +54,36 @@ int64_t kernel_position(int fd) noexcept {
   return position < 0 ? -1 : position;
 }
 
+namespace {
+
+// Whether the Stream is from before the fork of this process.
+bool is_inherited(const Stream& stream) noexcept {
+  return stream.file != nullptr && stream.generation != stream_generation && session.header->forked != 0;
+}
+
+}  // namespace
+
+void StreamCall::count_inherited_bytes(ThreadLog& log, const FILE& f, int fd, int64_t position) noexcept {
+  if (const int64_t bytes = unwritten_bytes(f); bytes > 0) {
+    const uint64_t now = ticks();
+    count(log, fd,
+          {.call = PENSTOCK_CALL_WRITE,
+           .layer = PENSTOCK_STDIO,
+           .offset = position < 0 ? 0 : position,
+           .length = bytes,
+           .begin = now,
+           .end = now});
+  }
+}
+
 // Finds out the position of a stream that is new in this process or on this descriptor. Called by
 // StreamCall's constructor, under the FILE's lock. stream_ is set here only while remember_pointers() uses
 // it; the constructor sets it later for the whole call.
-void StreamCall::note_new_stream(Stream& stream) noexcept {
+void StreamCall::note_new_stream(Stream& stream, ThreadLog& log) noexcept {
   const int64_t position = kernel_position(fd_);
+  if (is_inherited(stream) && stream.file == file_) {
+    count_inherited_bytes(log, *file_, fd_, position);
+  }
   stream.file = file_;
   stream.generation = stream_generation;
   stream.pushed_back_bytes = 0;
@@ -151,11 +176,10 @@ int64_t received_bytes(const StreamCall& call, const FILE& f, const BufferState&
 // A FILE may have been freed by a call that no wrapper saw. So the kernel copies it (copy_memory()): where a
 // plain read would crash, the kernel reports an error. The copy is used only if it still looks like a stream
 // of this descriptor.
-void count_macro_bytes_of_all() noexcept {
-  ThreadLog* log = thread_log();
-  if (log == nullptr) {
-    return;
-  }
+namespace {
+
+// Calls `each` with every known Stream, its descriptor and a copy of its FILE.
+void for_each_stream(auto each) noexcept {
   for (unsigned page_index = 0; page_index < kStreamPages; ++page_index) {
     StreamPage* page = stream_pages[page_index].load(std::memory_order_acquire);
     if (page == nullptr) {
@@ -165,15 +189,48 @@ void count_macro_bytes_of_all() noexcept {
       Stream& stream = page->streams[i];
       const int fd = int(page_index * kStreamsPerPage + i);
       FILE copy;
-      if (stream.file == nullptr || stream.generation != stream_generation ||
-          !copy_memory(stream.file, &copy, sizeof(copy))) {
-        continue;
-      }
-      if ((unsigned(copy._flags) & 0xffff0000U) == kStreamMagic && descriptor_of(copy) == fd) {
-        StreamCall::count_macro_bytes(*log, stream, copy, fd);
+      if (stream.file != nullptr && copy_memory(stream.file, &copy, sizeof(copy)) &&
+          (unsigned(copy._flags) & 0xffff0000U) == kStreamMagic && descriptor_of(copy) == fd) {
+        each(stream, copy, fd);
       }
     }
   }
+}
+
+}  // namespace
+
+void count_macro_bytes_of_all() noexcept {
+  ThreadLog* log = thread_log();
+  if (log == nullptr) {
+    return;
+  }
+  for_each_stream([log](Stream& stream, const FILE& copy, int fd) {
+    if (stream.generation == stream_generation) {
+      StreamCall::count_macro_bytes(*log, stream, copy, fd);
+    }
+  });
+}
+
+uint64_t count_bytes_to_flush() noexcept {
+  uint64_t bytes = 0;
+  if (session.state.load(std::memory_order_acquire) == SessionState::off || log_suspended()) {
+    return bytes;
+  }
+  for_each_stream([&bytes](Stream& stream, const FILE& copy, int fd) {
+    // A child that has counted nothing begins its session here, but only if it has something to write.
+    ThreadLog* log = unwritten_bytes(copy) > 0 ? thread_log() : nullptr;
+    if (log == nullptr) {
+      return;
+    }
+    if (is_inherited(stream)) {
+      StreamCall::count_inherited_bytes(*log, copy, fd, kernel_position(fd));
+    } else if (stream.generation != stream_generation) {
+      return;  // from before the session
+    }
+    add_kernel_written(*log, unwritten_bytes(copy));
+    bytes += uint64_t(unwritten_bytes(copy));
+  });
+  return bytes;
 }
 
 }  // namespace penstock::interpose

@@ -83,6 +83,11 @@ inline void forget_stream(int fd) noexcept {
 // another program, and before and after fflush(NULL).
 void count_macro_bytes_of_all() noexcept;
 
+// Returns how many bytes libc's exit() will write from the buffers of all streams. They are counted as what
+// the kernel wrote. In a fork's child, buffers of streams that it has not used since the fork have bytes of
+// its parent; they are counted as writes of this process. Called in exit(), after count_macro_bytes_of_all().
+uint64_t count_bytes_to_flush() noexcept;
+
 constexpr int kInBackupBuffer = 0x100;  // flag in _flags: the read pointers are in ungetc()'s backup buffer
 constexpr int kHasFile = 0x2000;        // the stream has a file; otherwise _fileno has no meaning
 constexpr int kCurrentlyPutting = 0x800;
@@ -173,7 +178,7 @@ class StreamCall {
       return;
     }
     if (stream->file != file || stream->generation != stream_generation) [[unlikely]] {
-      note_new_stream(*stream);
+      note_new_stream(*stream, *log);
     }
     log_ = log;
     stream_ = stream;
@@ -295,10 +300,13 @@ class StreamCall {
   // Counts the bytes that macros have moved since the last call, as the pointers of `f` show. `f` is the
   // stream itself, under its lock, or a copy of it that was made without the lock.
   static void count_macro_bytes(ThreadLog& log, Stream& stream, const FILE& f, int fd) noexcept;
+  // Counts the bytes that a fork's child finds in the buffer of a stream that its parent had used: the child
+  // writes them as well.
+  static void count_inherited_bytes(ThreadLog& log, const FILE& f, int fd, int64_t position) noexcept;
 
  private:
   static void unlock(void* file) noexcept { funlockfile(static_cast<FILE*>(file)); }
-  void note_new_stream(Stream& stream) noexcept;
+  void note_new_stream(Stream& stream, ThreadLog& log) noexcept;
   int failure() const noexcept { return (file_->_flags & kErrorSeen) != 0 ? errno : 0; }
   void count_kernel_writes(int64_t bytes_to_write) noexcept {
     int64_t bytes = bytes_to_write - unwritten_bytes(*file_);

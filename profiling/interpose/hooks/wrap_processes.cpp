@@ -267,9 +267,11 @@ void before_exec(const char* path) noexcept {
   }
 #endif
   // A fork's child that has counted nothing has no file, and neither will a program that cannot load this
-  // library. So the child begins a session now. Otherwise the program's name would not be recorded.
+  // library or may not write to the session. The first process of a PID namespace needs a file because only a
+  // forked child knows its parent's pid there. So the child begins a session now. Otherwise the program's
+  // name would not be recorded.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
-      path != nullptr && !is_watchable(path)) {
+      path != nullptr && (has_kept_access() || system_call(SYS_getppid) == 0 || !is_watchable(path))) {
     begin_log();
   }
   if (!log_suspended()) {
@@ -306,7 +308,7 @@ long penstock::interpose::execute(const char* path, char* const* arguments,
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
   before_exec(path);
   const long failed =
-      system_call(SYS_execve, as_argument(path), as_argument(arguments), as_argument(watched.get()));
+      kernel_call(SYS_execve, as_argument(path), as_argument(arguments), as_argument(watched.get()));
   errno = int(-failed);
   return after_failed_exec(-1);
 }

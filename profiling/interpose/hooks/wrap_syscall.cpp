@@ -16,7 +16,9 @@
 // errno: set as libc's syscall() sets it, and not changed by the counting after the call.
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -51,12 +53,15 @@ long with_errno(long result) noexcept {
 // One system call of the program: its number and its arguments. Calling the object makes the system call.
 struct Arguments {
   long number, a, b, c, d, e, f;
-  long operator()() const noexcept { return with_errno(system_call(number, a, b, c, d, e, f)); }
+  long operator()() const noexcept { return with_errno(kernel_call(number, a, b, c, d, e, f)); }
   int fd() const noexcept { return int(a); }
 };
 
-// Makes and records exit_group, execve and forks. In a fork's child, after_fork_in_child() is called
-// first: locks must be reset and the parent's session must be left before anything is counted.
+constexpr long kLandlockRestrictSelf = 446;  // older headers lack its name
+
+// Makes and records exit_group, execve, forks, and calls that give up rights. In a fork's child,
+// after_fork_in_child() is called first: locks must be reset and the parent's session must be left before
+// anything is counted.
 long call_on_process(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_exit_group:
@@ -89,6 +94,38 @@ long call_on_process(const Arguments& arguments) noexcept {
         errno = saved_errno;
       }
       return pid;
+    }
+    case SYS_setuid:
+    case SYS_setgid:
+    case SYS_setreuid:
+    case SYS_setregid:
+    case SYS_setresuid:
+    case SYS_setresgid:
+    case SYS_setfsuid:
+    case SYS_setfsgid:
+    case SYS_setgroups:
+    case SYS_capset:
+    case SYS_chroot:
+    case SYS_pivot_root:
+    case SYS_unshare:
+    case SYS_setns:
+    case kLandlockRestrictSelf:
+      before_rights_change(false);
+      return arguments();
+    case SYS_prctl:
+    case SYS_seccomp: {
+      // The first two operations of seccomp() restrict calls; its others only ask.
+      const bool seals = arguments.number == SYS_prctl ? arguments.a == PR_SET_SECCOMP : arguments.a < 2;
+      if (seals) {
+        before_rights_change(true);
+      }
+      const long mode = arguments.number == SYS_prctl ? arguments.b : arguments.a + 1;
+      const uint64_t begin = seals ? ticks() : 0;
+      const long result = arguments();
+      if (seals && result >= 0) {
+        note_restricted_calls(mode == SECCOMP_MODE_STRICT, begin);
+      }
+      return result;
     }
     default:
       return arguments();

@@ -9,9 +9,13 @@
 #include "profiling/interpose/writer/environment.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "profiling/interpose/writer/session_lifetime.hpp"
+#include "profiling/interpose/writer/system.hpp"
 
 namespace penstock::interpose {
 
@@ -41,6 +45,23 @@ const char* find_variable(char* const* environment, const char* variable) noexce
     }
   }
   return nullptr;
+}
+
+// False if the loader of the program could not open this library, and would print an error: the root has
+// changed, or the process may not read it any more. Also false if system calls are restricted: this library,
+// loaded anew, would not know that.
+bool can_load_library() noexcept {
+  if (is_sealed.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  if (!has_kept_access()) {
+    return true;
+  }
+  const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(library_path), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    system_call(SYS_close, fd);
+  }
+  return fd >= 0;
 }
 
 }  // namespace
@@ -78,6 +99,21 @@ WatchedEnvironment::WatchedEnvironment(char* const* given, char** entries, char*
     return;
   }
   const char* given_preload = find_variable(given, kPreload);
+  if (!can_load_library()) {
+    if (const char* named = given_preload == nullptr ? nullptr : strstr(given_preload, library_path);
+        named != nullptr) {
+      char* const end = static_cast<char*>(mempcpy(preload, given_preload, size_t(named - given_preload)));
+      const char* const rest = named + strlen(library_path);
+      strcpy(end, *rest == ':' || *rest == ' ' ? rest + 1 : rest);
+      size_t n = 0;
+      for (; *given != nullptr; ++given) {
+        entries[n++] = *given == given_preload ? preload : *given;
+      }
+      entries[n] = nullptr;
+      environment_ = entries;
+    }
+    return;
+  }
   const bool loads_library = given_preload != nullptr && strstr(given_preload, library_path) != nullptr;
   bool nothing_to_add = loads_library;
   for (size_t i = 0; i < saved_count; ++i) {

@@ -1,6 +1,7 @@
 // Changes the environment of a program that is executed, so that it is profiled as well. This library is
 // added to LD_PRELOAD. Variables that begin with PENSTOCK_PROFILE_ are added if the program's new environment
-// lacks them, with the values that they had when this library was loaded.
+// lacks them, with the values that they had when this library was loaded. If the new program could not load
+// the library (keep_access()), the library is removed from LD_PRELOAD.
 //
 // Threads: any thread that executes a program, also between fork and exec and in a vfork's child.
 // Locks: none.

@@ -22,8 +22,12 @@ size_t read_text(const char* path, char* to, size_t room) noexcept;
 // some system calls of this function, but not the bytes that it reads. False if the kernel does not provide
 // these counters.
 bool read_kernel_io(penstock_kernel_io& io) noexcept;
-// When this process began, in the kernel's ticks since boot (field 22 of /proc/self/stat). 0 if that is not
-// known.
-uint64_t process_start() noexcept;
+// Which process this is, as the kernel tells it. A member is 0 if it is not known.
+struct ProcessIdentity {
+  uint64_t start = 0;       // when it began, in the kernel's ticks since boot (field 22 of /proc/self/stat)
+  uint32_t kernel_pid = 0;  // its pid in the namespace of /proc (field 1)
+  uint32_t pid_namespace = 0;  // inode of /proc/self/ns/pid
+};
+ProcessIdentity process_identity() noexcept;
 
 }  // namespace penstock::interpose

@@ -53,6 +53,9 @@ struct alignas(64) Session {
   // The program may have loaded libraries whose slots are not rewritten yet (slots.hpp).
   std::atomic<bool> may_have_new_objects{false};
   char* base = nullptr;  // address where the file is mapped
+  // Not 0 in a process in seccomp's strict mode, where reading any clock would end it: the last time that was
+  // read. ticks() returns it.
+  uint64_t stopped_ticks = 0;
   // The file's header. It is not null once recording has begun for the first time.
   penstock_session_header* header = nullptr;
   char folder[PENSTOCK_FOLDER_BYTES] = {};  // absolute path of the session's folder
@@ -112,6 +115,9 @@ inline uint64_t ticks() noexcept {
     return __rdtsc();
   }
 #endif
+  if (session.stopped_ticks != 0) [[unlikely]] {
+    return session.stopped_ticks;
+  }
   // This is called at every operation, so it does not enter the kernel. If the program has replaced the
   // function, the times of operations are those of its clock.
   timespec time{};

@@ -75,12 +75,45 @@ bool reserve_addresses() noexcept {
   return false;
 }
 
+void KeptDescriptor::keep(long fd) noexcept {
+  constexpr long kFirstNumber = 500;
+  struct stat status {};
+  if (fd < 0) {
+    return;
+  }
+  long higher_fd = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, kFirstNumber);
+  if (higher_fd < 0) {  // the process may have a lower limit
+    higher_fd = system_call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  }
+  system_call(SYS_close, fd);
+  if (higher_fd >= 0 && system_call(SYS_fstat, higher_fd, as_argument(&status)) == 0) {
+    fd_ = higher_fd;
+    device_ = status.st_dev;
+    inode_ = status.st_ino;
+  }
+}
+
+long KeptDescriptor::get() const noexcept {
+  struct stat status {};
+  return fd_ >= 0 && system_call(SYS_fstat, fd_, as_argument(&status)) == 0 && status.st_dev == device_ &&
+                 status.st_ino == inode_
+             ? fd_
+             : -1;
+}
+
+void KeptDescriptor::close() noexcept {
+  if (const long fd = get(); fd >= 0) {
+    system_call(SYS_close, fd);
+  }
+  fd_ = -1;
+}
+
 namespace {
 
-// Opens the session's file by its name, for a moment. No descriptor is kept open, because programs close all
-// descriptors that they find. The name may lead to another file by now (chroot, a mount), so device and inode
-// are compared. If another thread forks at that moment, its child inherits the descriptor, which is closed on
-// exec.
+// Opens the session's file by its name, for a moment. Usually no descriptor is kept open (kept_file), because
+// programs close all descriptors that they find. The name may lead to another file by now (chroot, a mount),
+// so device and inode are compared. If another thread forks at that moment, its child inherits the
+// descriptor, which is closed on exec.
 long open_current_file(int flags) noexcept {
   long fd = system_call(SYS_openat, AT_FDCWD, as_argument(file.path), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags,
                         0600);
@@ -89,8 +122,12 @@ long open_current_file(int flags) noexcept {
     system_call(SYS_close, fd);
     fd = higher_fd;
   }
+  const auto reopen_kept = [flags](long error) {
+    const long kept_fd = (flags & O_CREAT) != 0 ? -1 : file.kept_file.get();
+    return kept_fd < 0 ? error : system_call(SYS_fcntl, kept_fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  };
   if (fd < 0) {
-    return fd;
+    return reopen_kept(fd);
   }
   struct stat status {};
   const bool has_stat = system_call(SYS_fstat, fd, as_argument(&status)) == 0;
@@ -100,7 +137,7 @@ long open_current_file(int flags) noexcept {
     system_call(SYS_fchmod, fd, 0600);  // the umask may have removed some permissions
   } else if (!has_stat || file.device != status.st_dev || file.inode != status.st_ino) {
     system_call(SYS_close, fd);
-    return -ENOENT;
+    return reopen_kept(-ENOENT);
   }
   return fd;
 }
@@ -222,7 +259,9 @@ void trim_file() noexcept {
 // not write to its parent's file. Called when a block is made and when the session ends. Makes one system
 // call.
 bool is_own_session() noexcept {
-  return session.header->pid == uint32_t(system_call(SYS_getpid));
+  // Without system calls the answer is not known. A wrapped fork has left the parent's session by then.
+  return is_sealed.load(std::memory_order_relaxed) ||
+         session.header->pid == uint32_t(system_call(SYS_getpid));
 }
 
 // Adds a block at the end of the file. The caller holds file_lock. If needed, the file grows by a fraction of
@@ -267,6 +306,9 @@ penstock_block* new_block(penstock_block_kind kind, uint16_t entry_bytes, uint64
 // The header has room for two such pairs, and readers use later[later_index]. This function writes the other
 // pair, and then changes later_index. So a reader never finds a half-written pair, also after a crash.
 void set_moment() noexcept {
+  if (is_sealed.load(std::memory_order_relaxed)) {
+    return;  // the clock cannot be read
+  }
   penstock_session_header& h = *session.header;
   const uint32_t next_index = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
   h.later[next_index] = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};

@@ -14,6 +14,21 @@
 
 namespace penstock::interpose {
 
+// A descriptor that this library keeps open. Programs close descriptors that they find, so its number may
+// belong to another file by now: get() compares device and inode.
+class KeptDescriptor {
+ public:
+  // Keeps `fd` under a higher number, which programs seldom use, and closes `fd`.
+  void keep(long fd) noexcept;
+  long get() const noexcept;  // -1 if there is none
+  void close() noexcept;      // a forked child closes that of its parent
+
+ private:
+  long fd_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
+
 struct File {
   char path[1152] = {};
   uint64_t reserved_bytes = 0;
@@ -25,6 +40,7 @@ struct File {
   uint64_t own_read_bytes = 0;     // bytes that this library has read; the kernel counts them in rchar
   uint64_t own_written_bytes = 0;  // bytes that this library has written; the kernel counts them in wchar
   uint64_t begin_read_bytes = 0;   // bytes that this library has read since begin_file() began this file
+  uint64_t unflushed_bytes = 0;    // bytes in streams that libc writes at exit, after the session has ended
   bool is_in_memory = false;       // the file is on tmpfs
   penstock_block* event_block = nullptr;
   uint64_t segment_bytes = 0;  // size of all blocks of segments together
@@ -33,6 +49,9 @@ struct File {
   // the next block. No thread writes to full blocks.
   uint64_t oldest_full_block = 0;
   uint64_t newest_full_block = 0;
+  // Open only after keep_access(). Otherwise the files are opened by their names.
+  KeptDescriptor kept_file;
+  KeptDescriptor kept_kernel_io;  // /proc/self/io
 };
 extern constinit File file;
 extern constinit OwnedLock file_lock;

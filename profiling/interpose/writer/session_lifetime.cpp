@@ -5,14 +5,12 @@
 // open_session() needs no lock, because it runs in the library's constructor, when no other thread writes to
 // the session. begin_forked_session() runs in a child's first counted call, under begin_lock, for which the
 // child's other threads wait. No lock is taken under file_lock.
-// Memory: the program's heap is not used, except by strerror() in open_session(), which runs when the library
-// is loaded. A limit: getenv() is called when a file begins. If another thread of the program changes the
-// environment at that moment, the two threads race.
-// Signals: if a handler's own thread holds file_lock, the handler does not wait (LockGuard::has_lock()).
-// Forks: a child of a wrapped fork never writes to its parent's file (leave_session_of_parent(),
-// begin_forked_session()). A child of an unwrapped fork gets no new block, but still writes to existing
-// blocks of its parent's file.
-// Crash: the file is mapped, so after the process is killed the file still has what was counted.
+// Memory: the program's heap is not used. A limit: getenv() is called when a file begins. If another thread
+// of the program changes the environment at that moment, the two threads race. Signals: if a handler's own
+// thread holds file_lock, the handler does not wait (LockGuard::has_lock()). Forks: a child of a wrapped fork
+// never writes to its parent's file (leave_session_of_parent(), begin_forked_session()). A child of an
+// unwrapped fork gets no new block, but still writes to existing blocks of its parent's file. Crash: the file
+// is mapped, so after the process is killed the file still has what was counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
 #include <errno.h>
@@ -20,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "profiling/interpose/writer/own_process.hpp"
@@ -96,10 +95,18 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
   h.header_bytes = PENSTOCK_HEADER_BYTES;
   h.granule = PENSTOCK_BLOCK_GRANULE;
   h.pid = uint32_t(system_call(SYS_getpid));
+  const ProcessIdentity identity = process_identity();
+  h.process_start = identity.start;
+  h.kernel_pid = identity.kernel_pid;
+  h.pid_namespace = identity.pid_namespace;
   h.parent_pid = uint32_t(system_call(SYS_getppid));
+  h.parent_namespace = identity.pid_namespace;
+  if (h.parent_pid == 0 && forked && previous != nullptr) {  // the parent is in another PID namespace
+    h.parent_pid = previous->pid;
+    h.parent_namespace = previous->pid_namespace;
+  }
   h.clock = session.uses_tsc ? PENSTOCK_CLOCK_TSC : PENSTOCK_CLOCK_MONOTONIC;
   h.forked = forked ? 1 : 0;
-  h.process_start = process_start();
   h.begin_realtime_ns = nanoseconds(CLOCK_REALTIME);
   h.begin = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
   h.later[0] = h.later[1] = h.begin;
@@ -116,7 +123,8 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
   // session. In a forked process the kernel counts from the fork on, so kernel_begin is only this library's
   // own I/O.
   file.own_read_bytes = forked ? file.own_read_bytes : 0;
-  if (!forked && read_kernel_io(h.kernel_begin)) {
+  h.kernel_begin_is_known = forked || read_kernel_io(h.kernel_begin) ? 1 : 2;
+  if (!forked) {
     h.kernel_begin.syscr += 2;
   }
   h.kernel_begin.rchar += file.own_read_bytes;
@@ -132,6 +140,28 @@ void fill_header(penstock_session_header& h, const penstock_session_header* prev
   }
 }
 
+// The session's folder, from keep_access() on; an inode of 0 before that.
+dev_t folder_device = 0;
+ino_t folder_inode = 0;
+
+// False if the folder's name leads to another folder now, or to none, because the root has changed.
+bool is_folder_in_reach() noexcept {
+  struct stat status {};
+  return folder_inode == 0 ||
+         (system_call(kStatOfName, AT_FDCWD, as_argument(session.folder), as_argument(&status), 0) == 0 &&
+          status.st_dev == folder_device && status.st_ino == folder_inode);
+}
+
+// Adds this process, a forked child, to those that its parent's file names as lost. The file is mapped, so
+// this needs no rights and no system call. Several children may do this at the same time.
+void note_lost_child(penstock_session_header& parent) noexcept {
+  const long pid = system_call(SYS_getpid);
+  const uint32_t index = __atomic_fetch_add(&parent.lost_children, 1U, __ATOMIC_RELAXED);
+  if (index < PENSTOCK_LOST_CHILDREN) {
+    parent.lost[index] = {.pid = pid > 0 ? uint32_t(pid) : 0, .failed = uint32_t(session_failure())};
+  }
+}
+
 // Makes a new file and its first mapping. `previous` is the header, still mapped, of the file that the new
 // file continues; null: it continues none. `forked` is true in a fork's child, where `previous` is the
 // parent's file. If `previous` is null, `segments` says whether segments are recorded at first. The caller
@@ -142,21 +172,31 @@ bool begin_file(const penstock_session_header* previous, bool forked, bool segme
   file.own_read_bytes = 0;
   file.own_written_bytes = 0;
   file.begin_read_bytes = 0;
+  file.unflushed_bytes = 0;
   file.event_block = nullptr;
   file.segment_bytes = file.oldest_full_block = file.newest_full_block = 0;
   char* const old_base = session.base;
   file.size_limit = bytes_from_environment("PENSTOCK_PROFILE_LIMIT", ~uint64_t{0});
+  file_errno = 0;
+  if (!is_folder_in_reach()) {
+    file_errno = ENOENT;
+    return false;
+  }
   if (!reserve_addresses()) {
+    file_errno = is_sealed.load(std::memory_order_relaxed) ? EPERM : ENOMEM;
     return false;
   }
   snprintf(file.path, sizeof(file.path), "%s/%ld-%lld" PENSTOCK_SESSION_SUFFIX, session.folder,
            system_call(SYS_getpid), static_cast<long long>(nanoseconds(CLOCK_MONOTONIC)));
-  file_errno = 0;
   if (!grow_to(kInitialFileBytes, O_CREAT | O_EXCL)) {
     system_call(SYS_unlinkat, AT_FDCWD, as_argument(file.path), 0);
     system_call(SYS_munmap, as_argument(session.base), long(file.reserved_bytes));
     session.base = old_base;
     return false;
+  }
+  file.kept_file.close();
+  if (forked) {
+    file.kept_kernel_io.close();  // it is the parent's
   }
   fill_header(*reinterpret_cast<penstock_session_header*>(session.base), previous, forked, segments);
   return true;
@@ -175,8 +215,8 @@ int session_failure() noexcept {
 }
 
 // Begins the session of a program that was started with the library. Called in the library's constructor,
-// when the program usually has one thread. So errno and snprintf() may be used freely. The message is written
-// to descriptor 2 directly, because stderr's buffer belongs to the program.
+// when the program usually has one thread. So errno and snprintf() may be used freely. A failure is not
+// printed, because stderr is the program's.
 void open_session() noexcept {
   const char* folder = getenv("PENSTOCK_PROFILE_SESSION");
   if (folder == nullptr || *folder != '/' || strlen(folder) >= sizeof(session.folder)) {
@@ -186,13 +226,39 @@ void open_session() noexcept {
   file.ticks_per_s = start_ticks();
   if (begin_file(nullptr, false, wants_segments())) {
     session.state.store(SessionState::running, std::memory_order_release);
+  }
+}
+
+bool has_kept_access() noexcept {
+  return folder_inode != 0;
+}
+
+void keep_access(bool seals) noexcept {
+  const LockGuard guard(file_lock);
+  if (!guard.has_lock() || session.state.load(std::memory_order_acquire) != SessionState::running ||
+      !is_own_session()) {
     return;
   }
-  char message[1280];
-  const int length = snprintf(message, sizeof(message),
-                              "penstock: nothing is profiled: no file can be written to '%s': %s\n", folder,
-                              strerror(session_failure()));
-  system_call(SYS_write, STDERR_FILENO, as_argument(message), length);
+  if (const uint32_t degree = seals ? 2 : 1; session.header->gave_up_rights < degree) {
+    session.header->gave_up_rights = degree;
+  }
+  struct stat status {};
+  if (folder_inode == 0 &&
+      system_call(kStatOfName, AT_FDCWD, as_argument(session.folder), as_argument(&status), 0) == 0) {
+    folder_device = status.st_dev;
+    folder_inode = status.st_ino;
+  }
+  if (file.kept_file.get() < 0) {
+    file.kept_file.keep(system_call(SYS_openat, AT_FDCWD, as_argument(file.path), O_RDWR | O_CLOEXEC));
+  }
+  if (file.kept_kernel_io.get() < 0) {
+    file.kept_kernel_io.keep(
+        system_call(SYS_openat, AT_FDCWD, as_argument("/proc/self/io"), O_RDONLY | O_CLOEXEC));
+  }
+  constexpr uint64_t kRoomBytes = 1U << 20U;
+  if (seals && file.bytes - session.header->file_end < kRoomBytes) {
+    grow_to(file.bytes + kRoomBytes, 0);
+  }
 }
 
 // Begins a file, and begins to record into it. Called by the thread that holds Control (the lock for changing
@@ -228,8 +294,10 @@ void begin_kernel_counters() noexcept {
   penstock_kernel_io io{};
   file.own_read_bytes = 0;
   if (!guard.has_lock() || !read_kernel_io(io)) {
+    session.header->kernel_begin_is_known = 2;
     return;
   }
+  session.header->kernel_begin_is_known = 1;
   io.rchar += file.own_read_bytes;
   io.syscr += 2;
   const uint64_t end = session.header->file_end;
@@ -286,6 +354,8 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
       begin_file(forked_between_files ? nullptr : session.header, true, wants_segments());
   if (has_started) {
     copy_names(parents_base);
+  } else if (parents_base != nullptr) {
+    note_lost_child(*reinterpret_cast<penstock_session_header*>(parents_base));
   }
   if (parents_base != nullptr) {
     system_call(SYS_munmap, as_argument(parents_base), long(parents_bytes));
@@ -293,6 +363,10 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
   is_beginning_file = false;
   session.state.store(has_started ? SessionState::running : SessionState::off, std::memory_order_release);
   return has_started;
+}
+
+void note_unflushed_bytes(uint64_t bytes) noexcept {
+  file.unflushed_bytes = bytes;
 }
 
 // Stores that the session has ended, when, and why. Called at exit and exec, also in a handler that calls
@@ -313,10 +387,11 @@ void end_session(penstock_process_state state) noexcept {
   }
   penstock_kernel_io io{};
   if (read_kernel_io(io)) {
+    io.wchar += file.unflushed_bytes;
     h.kernel_end = io;
     __atomic_store_n(&h.kernel_end_known, 1U, __ATOMIC_RELEASE);
   }
-  h.end_monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
+  h.end_monotonic_ns = is_sealed.load(std::memory_order_relaxed) ? 0 : nanoseconds(CLOCK_MONOTONIC);
   __atomic_store_n(&h.state, uint32_t(state), __ATOMIC_RELEASE);
   if (guard.has_lock()) {
     trim_file();

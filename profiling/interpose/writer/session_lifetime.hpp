@@ -14,11 +14,18 @@ namespace penstock::interpose {
 
 // Begins a file in the folder that the environment variable PENSTOCK_PROFILE_SESSION names. Called in the
 // library's constructor. Without that variable nothing is recorded. If no file can be made, nothing is
-// recorded either, and a message is written to stderr.
+// recorded either: readers see it from the file of the process that executed this program.
 void open_session() noexcept;
+// Called before the program gives up rights, changes its root or its namespaces. Keeps open what this process
+// needs later to write its session, because the names may then lead nowhere. If `seals` is set, the program
+// is about to restrict its system calls: the file grows now, because it cannot grow later. Takes file_lock.
+void keep_access(bool seals) noexcept;
+// Whether this process, or one from which it was forked, has called keep_access().
+bool has_kept_access() noexcept;
 // Called in a fork's child: keeps it from writing to its parent's file.
 void leave_session_of_parent() noexcept;
-// Begins a file for a fork's child. Called at the child's first counted call. False if no file can be made.
+// Begins a file for a fork's child. Called at the child's first counted call. False if no file can be made;
+// then the child has added itself to `lost` of its parent's file.
 // After the new file has begun, `copy_names` is called to copy the names of descriptors from the parent's
 // file, and then the parent's file is unmapped. If another thread of the parent was switching files at the
 // fork, nothing can be copied, and `copy_names` gets null.
@@ -52,6 +59,8 @@ bool wants_segments() noexcept;  // true if the environment variable PENSTOCK_PR
 // Unmaps files that have ended. The newest few stay mapped, and those for which is_needed() returns true
 // because a log refers to them. Called while session.is_changing is set and no thread is inside an update.
 void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept;
+// Called before end_session() at exit: libc will write `bytes` bytes of its streams' buffers after that.
+void note_unflushed_bytes(uint64_t bytes) noexcept;
 // Stores in the file that the session has ended, and why (`state`). Calls that are counted later are still
 // added to the file. It may be called several times, by any thread, also in a handler.
 void end_session(penstock_process_state state) noexcept;

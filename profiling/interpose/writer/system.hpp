@@ -1,13 +1,19 @@
 // Makes direct system calls, without the functions of libc: wrappers of this or another library may have
 // replaced those functions. errno does not change. A result from -4095 to -1 is a negated errno.
+//
+// Threads: any thread and any handler. `is_sealed` is set once, and read without order: no other data depends
+// on it.
 #pragma once
 
+#include <errno.h>
 #include <sys/syscall.h>
+
+#include <atomic>
 
 namespace penstock::interpose {
 
 #if defined(__x86_64__)
-inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+inline long kernel_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                         long f = 0) noexcept {
   long result = 0;
   register long r10 __asm__("r10") = d;
@@ -20,7 +26,7 @@ inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d 
   return result;
 }
 #elif defined(__aarch64__)
-inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+inline long kernel_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                         long f = 0) noexcept {
   register long x8 __asm__("x8") = number;
   register long x0 __asm__("x0") = a;
@@ -34,6 +40,27 @@ inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d 
 }
 #else
 #error "the profiler knows the system calls of x86-64 and of aarch64"
+#endif
+
+// True once the program has restricted its system calls (seccomp). From then on a call that the program does
+// not make itself might end the process. A forked child inherits the value.
+inline constinit std::atomic<bool> is_sealed{false};
+
+// Makes a call of this library. After is_sealed it makes none and returns -EPERM. The program's own calls go
+// through kernel_call().
+inline long system_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
+                        long f = 0) noexcept {
+  if (is_sealed.load(std::memory_order_relaxed)) [[unlikely]] {
+    return -EPERM;
+  }
+  return kernel_call(number, a, b, c, d, e, f);
+}
+
+// The call of fstatat(), which has two names.
+#if defined(SYS_newfstatat)
+inline constexpr long kStatOfName = SYS_newfstatat;
+#else
+inline constexpr long kStatOfName = SYS_fstatat;
 #endif
 
 template <typename T>
