@@ -75,6 +75,10 @@ class S3Backend final : public Backend {
     PENSTOCK_TRY(check_object_name(name));
     PENSTOCK_ASSIGN(s3::Answer answer, store_.head(name));
     if (!answer.ok()) return store_.read_error(answer, name);
+    if (answer.etag.empty())
+      return make_error(
+          Errc::corrupt,
+          "the server gives no ETag for '{}', so reads of different versions would not be noticed", name);
     return std::make_unique<s3::S3Reader>(store_, name, std::move(answer));
   }
 

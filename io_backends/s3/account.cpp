@@ -95,9 +95,10 @@ std::string profile(const Environment& environment) {
 // credentials with an external process").
 Result<Credentials> run_credential_process(const std::string& command) {
   constexpr size_t kMostBytes = 65536;
+  // Only the first word, because the arguments may contain secrets.
   const auto failed = [&](std::string_view why) {
-    return make_error(Errc::invalid_argument,
-                      "credential_process '" + command + "' of ~/.aws " + std::string(why));
+    return make_error(Errc::invalid_argument, "the program '" + command.substr(0, command.find(' ')) +
+                                                  "' of credential_process " + std::string(why));
   };
   std::FILE* const pipe = ::popen(command.c_str(), "re");  // NOLINT(cert-env33-c): the user's own setting
   if (pipe == nullptr) return failed("cannot be run: " + std::string(std::strerror(errno)));

@@ -85,8 +85,9 @@ TEST(S3Account, KeysOfTheConfigFileAndOfAProgramAreUsed) {
   std::filesystem::create_directory(folder.path() / ".aws");
   const std::string home = folder.path().string();
   const auto config = [&](const std::string& text) { std::ofstream(folder.path() / ".aws/config") << text; };
-  config("[default]\naws_access_key_id=one\naws_secret_access_key=s1\n[profile b]\naws_access_key_id=two\n"
-         "aws_secret_access_key=s2\n");
+  config(
+      "[default]\naws_access_key_id=one\naws_secret_access_key=s1\n[profile b]\naws_access_key_id=two\n"
+      "aws_secret_access_key=s2\n");
   EXPECT_EQ(find_credentials(environment_of({{"HOME", home}}))->secret, "s1");
   EXPECT_EQ(find_credentials(environment_of({{"HOME", home}, {"AWS_DEFAULT_PROFILE", "b"}}))->secret, "s2");
   config(R"([default]
@@ -96,7 +97,8 @@ credential_process = echo '{"Version": 1, "AccessKeyId": "k", "SecretAccessKey":
   ASSERT_OK(made);
   EXPECT_EQ(made->key_id + made->secret + made->session_token, "kst");
   config("[default]\ncredential_process = exit 3\n");
-  EXPECT_ERRC(Errc::invalid_argument, find_credentials(environment_of({{"HOME", home}})), "exited with code 3");
+  EXPECT_ERRC(Errc::invalid_argument, find_credentials(environment_of({{"HOME", home}})),
+              "exited with code 3");
   config("[default]\ncredential_process = echo nothing\n");
   EXPECT_ERRC(Errc::invalid_argument, find_credentials(environment_of({{"HOME", home}})), "no JSON");
 }
@@ -111,8 +113,10 @@ TEST(S3Account, WhatThereIsInPlaceOfAKeyIsSaid) {
   EXPECT_EQ(none->key_id, "");
   EXPECT_NE(none->why_none.find("'training', 'b'"), std::string::npos) << none->why_none;
   std::ofstream(folder.path() / ".aws/config") << "[default]\nsso_session = mine\n";
-  EXPECT_NE(find_credentials(environment_of({{"HOME", home}}))->why_none.find("sso_session"), std::string::npos);
-  const auto web = find_credentials(environment_of({{"HOME", "/nowhere"}, {"AWS_WEB_IDENTITY_TOKEN_FILE", "x"}}));
+  EXPECT_NE(find_credentials(environment_of({{"HOME", home}}))->why_none.find("sso_session"),
+            std::string::npos);
+  const auto web =
+      find_credentials(environment_of({{"HOME", "/nowhere"}, {"AWS_WEB_IDENTITY_TOKEN_FILE", "x"}}));
   EXPECT_NE(web->why_none.find("AWS_WEB_IDENTITY_TOKEN_FILE"), std::string::npos);
 }
 

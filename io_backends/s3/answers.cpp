@@ -161,7 +161,8 @@ Result<void> parse_xml(std::string_view xml,
 Result<Listing> parse_listing(std::string_view xml) {
   Listing listing;
   Listing::Object object;
-  bool is_listing = false, encoded = false, truncated = false;
+  bool is_listing = false, encoded = false;
+  std::optional<bool> truncated;
   bool has_size = false;
   std::string_view fault;
   PENSTOCK_TRY(parse_xml(xml, [&](std::string_view path, const std::string& text) {
@@ -173,9 +174,8 @@ Result<Listing> parse_listing(std::string_view xml) {
     } else if (path == "/EncodingType") {
       encoded = text == "url";
     } else if (path == "/IsTruncated") {
-      truncated = equals_ignoring_case(trim(text), "true");
-      if (!truncated && !equals_ignoring_case(trim(text), "false"))
-        fault = "IsTruncated is neither true nor false";
+      if (equals_ignoring_case(trim(text), "true")) truncated = true;
+      if (equals_ignoring_case(trim(text), "false")) truncated = false;
     } else if (path == "/NextContinuationToken") {
       listing.next_token = text;
     } else if (path == "/CommonPrefixes/Prefix") {
@@ -195,8 +195,9 @@ Result<Listing> parse_listing(std::string_view xml) {
   }));
   if (!is_listing) return bad_xml("it is no listing");
   if (!fault.empty()) return bad_xml(fault);
-  if (!truncated) listing.next_token.clear();
-  if (truncated && listing.next_token.empty()) return bad_xml("a listing goes on, but not where");
+  if (!truncated) return bad_xml("the listing does not say whether it is complete (IsTruncated)");
+  if (!*truncated) listing.next_token.clear();
+  if (*truncated && listing.next_token.empty()) return bad_xml("a listing goes on, but not where");
   if (encoded) {
     for (Listing::Object& one : listing.objects) one.key = uri_decode(one.key, true);
     for (std::string& prefix : listing.prefixes) prefix = uri_decode(prefix, true);

@@ -13,6 +13,10 @@ std::string listing(const std::string& inner) {
          "</ListBucketResult>";
 }
 
+std::string complete(const std::string& inner) {
+  return listing(inner + "<IsTruncated>false</IsTruncated>");
+}
+
 TEST(Answers, AListing) {
   const auto page = parse_listing(listing(
       "<Name>bucket</Name><Prefix>a/</Prefix><KeyCount>3</KeyCount><IsTruncated>true</IsTruncated>"
@@ -30,7 +34,8 @@ TEST(Answers, AListing) {
 }
 
 TEST(Answers, EncodedNamesAreDecoded) {
-  const std::string one = "<Contents><Key>a%0Ab+c%2Bd%20e</Key><Size>1</Size></Contents>";
+  const std::string one =
+      "<Contents><Key>a%0Ab+c%2Bd%20e</Key><Size>1</Size></Contents><IsTruncated>false</IsTruncated>";
   const auto encoded = parse_listing(listing(one + "<EncodingType>url</EncodingType>"));
   ASSERT_OK(encoded);
   EXPECT_EQ(encoded->objects[0].key, "a\nb c+d e");
@@ -56,17 +61,23 @@ TEST(Answers, OtherTextIsACorruptListing) {
         std::string("<"),
         std::string("<!--"),
         std::string("<![CDATA["),
-        listing("&nbsp;"),
-        listing("&#xffffffff;"),
-        listing("& "),
+        complete("&nbsp;"),
+        complete("&#xffffffff;"),
+        complete("& "),
         deep,
-        listing("<Contents><Key>a</Key><Size>-1</Size></Contents>"),
-        listing("<Contents><Key>a</Key><Size>99999999999999999999999</Size></Contents>"),
-        listing("<Contents><Key>a</Key><Size>1x</Size></Contents>"),
+        complete("<Contents><Key>a</Key><Size>-1</Size></Contents>"),
+        complete("<Contents><Key>a</Key><Size>99999999999999999999999</Size></Contents>"),
+        complete("<Contents><Key>a</Key><Size>1x</Size></Contents>"),
         listing("<IsTruncated>true</IsTruncated>"),
-        listing("") + listing(""),
-        listing("") + '\0',
-        "Welcome " + listing("")})
+        listing("<Contents><Key>a</Key><Size>1</Size></Contents>"),
+        complete("<Contents><Key>a</Key></Contents>"),
+        complete("<Contents><Size>1</Size></Contents>"),
+        complete("<Contents><Key>a</Key><Size>1</Size></Contents><Contents><Key>b</Key></Contents>"),
+        listing("<IsTruncated>maybe</IsTruncated>"),
+        listing("<IsTruncated></IsTruncated>"),
+        complete("") + complete(""),
+        complete("") + '\0',
+        "Welcome " + complete("")})
     EXPECT_ERRC(Errc::corrupt, parse_listing(xml)) << xml.substr(0, 80);
 }
 

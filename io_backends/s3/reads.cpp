@@ -93,8 +93,11 @@ void Reads::start_piece(Read& read) {
 void Reads::on_head(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   WantedRead& wanted = read.wanted;
+  if (answer.etag.empty())
+    return fail(read, make_error(Errc::corrupt, "the server gives no ETag for '" + std::string(wanted.name) +
+                                                    "', so its parts may be of different versions"));
   if (wanted.etag.empty()) wanted.etag = answer.etag;
-  if (!answer.etag.empty() && wanted.etag != answer.etag) return fail(read, replaced_error(wanted.name));
+  if (wanted.etag != answer.etag) return fail(read, replaced_error(wanted.name));
   if (!wanted.whole_object || answer.status != 206) return;
   if (read.length && read.length != answer.object_bytes) return fail(read, replaced_error(wanted.name));
   if (answer.object_bytes == 0)

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <random>
 
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/random.hpp"
 
 namespace penstock::s3 {
@@ -62,7 +63,15 @@ Result<Listing> Store::list_page(std::string_view folder, unsigned max_entries, 
   if (!token.empty()) request.query.emplace_back("continuation-token", token);
   PENSTOCK_ASSIGN(const Answer answer, perform(std::move(request)));
   if (!answer.ok()) return refusal_error(answer, settings_, "cannot list", folder);
-  return parse_listing(answer.text);
+  PENSTOCK_ASSIGN(Listing listing, parse_listing(answer.text));
+  const std::string prefix = folder.empty() ? key("") : key(folder) + "/";
+  std::vector<std::string> names = listing.prefixes;
+  for (const Listing::Object& one : listing.objects) names.push_back(one.key);
+  for (const std::string& name : names)
+    if (!name.starts_with(prefix))
+      return make_error(Errc::corrupt, "the server's listing of '" + std::string(folder) + "' has '" +
+                                           printable(name) + "', which is not below it");
+  return listing;
 }
 
 Result<bool> Store::has_folder(std::string_view name) {
@@ -83,6 +92,11 @@ Error Store::read_error(const Answer& answer, std::string_view name) {
   return refusal_error(answer, settings_, "cannot read", name);
 }
 
+// Some stores answer 403 in place of 404 to users who may not list the bucket.
+bool says_no_object(const Answer& answer) {
+  return answer.status == 404 || answer.status == 403;
+}
+
 Result<void> Store::check_parents(std::string_view name, std::string_view operation) {
   constexpr size_t kMaxKnownNames = 100'000;
   for (size_t end = name.find('/'); end != std::string_view::npos; end = name.find('/', end + 1)) {
@@ -95,6 +109,7 @@ Result<void> Store::check_parents(std::string_view name, std::string_view operat
     // no harm, because they get the same answer.
     PENSTOCK_ASSIGN(const Answer answer, head(parent));
     if (answer.ok()) return errno_error(ENOTDIR, operation, name);
+    if (!says_no_object(answer)) return refusal_error(answer, settings_, operation, parent);
     const std::lock_guard lock(mutex_);
     if (missing_objects_.size() >= kMaxKnownNames) missing_objects_.clear();
     missing_objects_.emplace(parent);

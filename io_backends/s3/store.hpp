@@ -83,6 +83,9 @@ class Store {
 Error refusal_error(const Answer& answer, const Settings& settings, std::string_view operation,
                     std::string_view object);
 
+// Whether the answer to a HEAD says that there is no such object. After other refusals that is unknown.
+bool says_no_object(const Answer& answer);
+
 // Returns a random text that is different in each call, on all machines.
 std::string random_mark();
 

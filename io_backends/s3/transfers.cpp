@@ -83,6 +83,11 @@ bool is_transient(long status, const Refusal& refusal) {
 // (Request::result_element).
 bool has_result(const Request& request, const Answer& answer) {
   if (!request.result_element.empty()) return is_result(answer.text, request.result_element);
+  // A HEAD is there to tell the size. A GET is answered by the object or, if a range was requested, by the
+  // range.
+  if (request.method == Method::head) return answer.status == 200 && answer.has_length;
+  if (request.method == Method::get)
+    return answer.status == 200 || (answer.status == 206 && (request.first_byte || request.wants_text));
   if (request.method != Method::put && request.method != Method::remove) return true;
   return trim(answer.text).empty() && (request.method == Method::remove || !answer.etag.empty());
 }
@@ -282,6 +287,7 @@ void Transfers::inspect_head(Slot& slot) {
   curl_off_t length = -1;
   ::curl_easy_getinfo(slot.easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
   answer.object_bytes = length > 0 ? uint64_t(length) : 0;
+  answer.has_length = length >= 0;
   if (!answer.ok()) return;
   if (slot.request.first_byte) {
     if (answer.status == 206) answer.object_bytes = slot.range.object_bytes.value_or(0);

@@ -55,7 +55,8 @@ struct Answer {
   uint64_t bytes = 0;  // bytes that were written to Request::out
   // size of the whole object, for a HEAD or a GET, even if only a part was requested
   uint64_t object_bytes = 0;
-  bool is_cut = false;  // the answer had more bytes than `out` has room for
+  bool has_length = false;  // the answer has the header Content-Length
+  bool is_cut = false;      // the answer had more bytes than `out` has room for
   unsigned tries = 1;
   std::string etag;
   std::string mark;  // value of the header kMarkHeader
@@ -79,10 +80,10 @@ struct Request {
   bool wants_text = false;        // the body of the answer is XML; it goes to Answer::text instead of `out`
   // The XML element that the body of a successful answer has ("CopyObjectResult"); "" if the body is not such
   // an element. With "", the answer to a PUT must have an ETag, and the answers to PUT and DELETE must have
-  // no body.
-  // Only these results prove success: S3 sends the status of a long operation before the operation ends, and
-  // a proxy may answer instead of S3. If such a result is missing, the request is tried again, as after a
-  // status of 500.
+  // no body. The answer to a HEAD must have status 200 and a Content-Length, that to a GET status 200 or, for
+  // a range, 206. Only these results prove success: S3 sends the status of a long operation before the
+  // operation ends, and a proxy may answer instead of S3. If such a result is missing, the request is tried
+  // again, as after a status of 500.
   std::string_view result_element = {};
   // If it has a value, a GET asks for out.size() bytes from this offset. An answer with other bytes is an
   // error. But if the value is 0, the server may send the whole object.

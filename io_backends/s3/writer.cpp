@@ -87,6 +87,8 @@ class S3Writer final : public Writer {
     if (if_exists == IfExists::fail) {
       PENSTOCK_ASSIGN(const Answer existing, store_.head(name_));
       if (existing.ok()) return errno_error(EEXIST, "cannot publish", name_);
+      if (!says_no_object(existing))
+        return refusal_error(existing, store_.settings(), "cannot publish", name_);
     }
     if (!store_.settings().check_names) return success();
     PENSTOCK_TRY(store_.check_parents(name_, "cannot publish"));
