@@ -27,6 +27,7 @@
 
 #include "io_backends/backend/backend_info.hpp"
 #include "io_backends/backend/sharded_counter.hpp"
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/text.hpp"
 
 namespace penstock {
@@ -338,11 +339,7 @@ class MemNamespace final : public Namespace {
 
   // Returns the memory that is available without swapping, as the kernel reports it. Takes no lock.
   Result<uint64_t> free_bytes() override {
-    std::ifstream meminfo("/proc/meminfo");
-    std::string key;
-    uint64_t kib = 0;
-    for (std::string rest; meminfo >> key >> kib && std::getline(meminfo, rest);)
-      if (key == "MemAvailable:") return kib * 1024;
+    if (const uint64_t bytes = available_memory(); bytes != 0) return bytes;
     return make_error(Errc::unsupported, "this machine does not say how much memory is available");
   }
 

@@ -17,8 +17,8 @@
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
-#include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/cgroup.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
@@ -132,12 +132,13 @@ Result<DemoTier> parse_demo_tier(const std::string& text, NamedTiers named) {
                   tier.backend->caps().native_path ? folder : fs::path{}, describe_folder(tier.facts)};
 }
 
-bool is_virtual_machine() {
+// Whether this machine is a virtual one; absent if /proc/cpuinfo does not tell.
+std::optional<bool> is_virtual_machine() {
   std::ifstream cpuinfo("/proc/cpuinfo");
   std::string line;
   while (std::getline(cpuinfo, line))
     if (line.starts_with("flags")) return line.find(" hypervisor") != std::string::npos;
-  return false;
+  return std::nullopt;
 }
 
 Result<void> remove_below(Namespace& names, std::string_view folder) {
@@ -275,14 +276,13 @@ class Demo {
   Result<void> train(const Budget& plan, const DemoTier& first_tier, const std::string& seed) {
     const auto train_arguments = [&](std::string_view prefetch, const std::string& steps,
                                      const std::string& accelerator) {
-      return std::vector<std::string>{
-          "train",         "alexnet",
-          "--data",        first_tier.tier,
-          "--steps",       steps,
-          "--prefetch",    std::string(prefetch),
-          "--threads",     fmt::format("{}", std::max(2U, usable_cpus())),
-          "--accelerator", accelerator,
-          "--seed",        seed};
+      return std::vector<std::string>{"train",         "alexnet",
+                                      "--data",        first_tier.tier,
+                                      "--steps",       steps,
+                                      "--prefetch",    std::string(prefetch),
+                                      "--threads",     fmt::format("{}", std::max(2U, usable_cpus())),
+                                      "--accelerator", accelerator,
+                                      "--seed",        seed};
     };
     PENSTOCK_TRY(step("Training without an accelerator: how long the input of a step takes",
                       train_arguments("4", plan.calibration_steps, "none")));
@@ -355,15 +355,15 @@ class Demo {
     for (const DemoTier& tier : tiers_)
       print(fmt::format(" {}", tier.folder.empty() ? tier.tier : tier.folder.string()));
     print("\n");
-    if (cpus <= 4 || is_virtual_machine()) {
+    if (cpus <= 4 || is_virtual_machine().value_or(true)) {
       print(fmt::format(
           "\nWhat {} {}processor{} cannot show: reading, decoding and the pacing of the accelerator share "
           "them, so\n"
           "more threads hide waiting but do not decode faster; a fast device is not the limit here, the "
           "client is;\n"
           "and {}. Publish figures from longer runs (--min-time 30s) on the machine that matters.\n",
-          cpus, is_virtual_machine() ? "virtual " : "", cpus == 1 ? "" : "s",
-          is_virtual_machine()
+          cpus, is_virtual_machine().value_or(false) ? "virtual " : "", cpus == 1 ? "" : "s",
+          is_virtual_machine().value_or(true)
               ? "\"cold\" is proven inside this machine only, since its host may cache the disk"
               : "a run this short says nothing of bursts and of other users"));
     }

@@ -23,7 +23,6 @@
 #include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/units.hpp"
-#include "results/record/environment.hpp"
 
 namespace penstock {
 namespace {

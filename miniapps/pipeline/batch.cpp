@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/units.hpp"
-#include "results/record/environment.hpp"
 
 namespace penstock {
 namespace {

@@ -16,6 +16,7 @@
 
 #include "io_backends/core/build_info.hpp"
 #include "io_backends/core/system/cgroup.hpp"
+#include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/decorators/traced.hpp"
 #include "io_backends/files/page_cache.hpp"
@@ -55,6 +56,18 @@ std::string line_value(const fs::path& path, std::string_view key) {
   return "";
 }
 
+// The list of memory nodes ("0-1,3"), or "" if the text is none.
+std::string node_list(const std::string& text) {
+  constexpr uint64_t kMostNodes = 1024;  // of Linux, with the largest CONFIG_NODES_SHIFT
+  for (std::string_view rest = text; !rest.empty();) {
+    const size_t end = std::min(rest.find_first_of("-,"), rest.size());
+    const auto node = parse_digits<uint64_t>(rest.substr(0, end));
+    if (!node || *node >= kMostNodes) return "";
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return text;
+}
+
 int cpu_count() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -91,18 +104,6 @@ uint64_t memory_bytes() {
   return pages > 0 && size > 0 ? uint64_t(pages) * uint64_t(size) : 0;
 }
 
-uint64_t available_memory() {
-  uint64_t bytes = 0;
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  uint64_t kib = 0;
-  for (std::string rest; bytes == 0 && meminfo >> key >> kib && std::getline(meminfo, rest);)
-    if (key == "MemAvailable:") bytes = kib * 1024;
-  const Json limits = cgroup_limits();
-  if (limits.contains("memory_bytes")) bytes = std::min(bytes, limits["memory_bytes"].get<uint64_t>());
-  return bytes;
-}
-
 double clock_read_ns() {
   constexpr int kClockReads = 1000;
   std::array<double, 9> samples{};
@@ -125,13 +126,14 @@ Json inspect_environment() {
   }
   json["os"] = line_value("/etc/os-release", "PRETTY_NAME");
   json["cpu"] = cpu_model();
-  json["cpus"] = line_value("/proc/self/status", "Cpus_allowed_list");
+  json["cpus"] = cpu_ranges(allowed_cpus());
   json["cpu_count"] = cpu_count();
-  json["numa"] = line_value("/proc/self/status", "Mems_allowed_list");
+  json["numa"] = node_list(line_value("/proc/self/status", "Mems_allowed_list"));
   json["governor"] = file_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").value_or("");
   json["memory_bytes"] = memory_bytes();
   json["cgroup"] = cgroup_limits();
-  json["cgroup"].erase("throttled_s");  // it is no limit, and changes with time
+  for (const char* const key : {"throttled_s", "memory_free_bytes"})
+    json["cgroup"].erase(key);  // it is no limit, and changes with time
   json["build"] = build_json();
   json["versions"] = versions_json();
   json["clock_read_ns"] = clock_read_ns();

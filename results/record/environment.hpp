@@ -23,11 +23,6 @@ double clock_read_ns();
 // This machine's memory in bytes, 0 if unknown.
 uint64_t memory_bytes();
 
-// An estimate of how many bytes of memory this process can use now: the smaller of MemAvailable and the
-// cgroup's memory limit. What the cgroup already uses is not subtracted from its limit. In MemAvailable, page
-// cache counts as available memory, files in tmpfs do not. 0 if MemAvailable is unknown.
-uint64_t available_memory();
-
 // The current facts of a tier: how it was opened, its file system and ceilings, and the times of its calls if
 // they are measured.
 Json tier_json(const Tier& tier);

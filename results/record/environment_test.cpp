@@ -71,6 +71,53 @@ TEST_F(Cgroups, Version1HasTheTightestLimitOfAllParents) {
   EXPECT_EQ(limits["throttled_s"], 2.5);
 }
 
+TEST_F(Cgroups, AvailableMemoryIsTheSmallestOfWhatIsKnown) {
+  EXPECT_EQ(available_memory(root_), 0U) << "nothing is known";
+  put("proc/self/cgroup", "0::/job/step");
+  put("sys/fs/cgroup/cgroup.controllers", "cpu memory");
+  put("sys/fs/cgroup/job/memory.max", "1000000");
+  EXPECT_EQ(available_memory(root_), 1000000U) << "only the limit is known";
+  put("proc/meminfo", "MemTotal: 4096 kB\nMemFree: x\nMemAvailable:    2048 kB");
+  EXPECT_EQ(available_memory(root_), 1000000U);
+  put("sys/fs/cgroup/job/memory.current", "700000");
+  EXPECT_EQ(available_memory(root_), 300000U);
+  put("sys/fs/cgroup/job/memory.stat", "anon 500000\ninactive_file 150000\nactive_file 50000");
+  EXPECT_EQ(available_memory(root_), 450000U);
+  put("sys/fs/cgroup/job/step/memory.max", "400000");
+  put("sys/fs/cgroup/job/step/memory.current", "500000");
+  EXPECT_EQ(available_memory(root_), 1U) << "the group is full";
+  put("proc/meminfo", "MemAvailable: 0 kB");
+  EXPECT_EQ(available_memory(root_), 1U);
+}
+
+TEST_F(Cgroups, GarbageIsNoLimit) {
+  for (const std::string garbage :
+       {"", "-1", "many", "99999999999999999999999", "max", "\x01\xff", "0x10 100000"}) {
+    put("proc/self/cgroup", "0::/job");
+    put("sys/fs/cgroup/cgroup.controllers", "cpu memory");
+    put("sys/fs/cgroup/job/memory.max", garbage);
+    put("sys/fs/cgroup/job/cpu.max", garbage);
+    put("sys/fs/cgroup/job/cpu.stat", garbage);
+    put("proc/meminfo", "MemAvailable: " + garbage + " kB");
+    EXPECT_EQ(available_memory(root_), 0U) << garbage;
+    const Json limits = cgroup_limits(root_);
+    EXPECT_FALSE(limits.contains("memory_bytes")) << garbage;
+    EXPECT_FALSE(limits.contains("cpus")) << garbage;
+  }
+  for (const std::string garbage : {"", "::", "0:", "0::", "nonsense", "x:y:z\n\n::::"}) {
+    put("proc/self/cgroup", garbage);
+    EXPECT_FALSE(cgroup_limits(root_).contains("cpus")) << garbage;
+  }
+}
+
+TEST_F(Cgroups, Version1SubtractsWhatIsUsed) {
+  put("proc/self/cgroup", "2:memory:/pod");
+  put("sys/fs/cgroup/memory/pod/memory.limit_in_bytes", "1000000");
+  put("sys/fs/cgroup/memory/pod/memory.usage_in_bytes", "900000");
+  put("sys/fs/cgroup/memory/pod/memory.stat", "total_inactive_file 100000");
+  EXPECT_EQ(available_memory(root_), 200000U);
+}
+
 TEST_F(Cgroups, WithoutACgroupThereAreNoLimits) {
   EXPECT_TRUE(cgroup_limits(root_).empty());
 }

@@ -31,6 +31,23 @@ void keep_smaller(Json& json, const char* key, T number) {
   if (!json.contains(key) || json[key].get<T>() > number) json[key] = number;
 }
 
+// Sets "memory_free_bytes" to what the group may still use, unless it already has a smaller value. Inactive
+// pages of files do not count as used, because the kernel drops them first.
+void keep_smaller_free(const fs::path& folder, uint64_t limit_bytes, const char* usage_file,
+                       std::string_view inactive_key, Json& limits) {
+  const auto text = file_text(folder / usage_file);
+  const auto used_bytes = text ? parse_digits<uint64_t>(*text) : std::nullopt;
+  if (!used_bytes) return;
+  uint64_t inactive_bytes = 0;
+  std::ifstream in(folder / "memory.stat");
+  std::string name;
+  uint64_t number = 0;
+  while (in >> name >> number)
+    if (name == inactive_key) inactive_bytes = number;
+  const uint64_t taken_bytes = *used_bytes - std::min(*used_bytes, inactive_bytes);
+  keep_smaller(limits, "memory_free_bytes", limit_bytes - std::min(limit_bytes, taken_bytes));
+}
+
 // Reads from the file cpu.stat of a group how long its processes were kept from running by its quota. Of
 // several groups, the longest time counts.
 void keep_larger_throttled(const fs::path& folder, std::string_view key, double unit_s, Json& limits) {
@@ -48,7 +65,10 @@ void inspect_v2(const fs::path& mount, const std::string& path, Json& limits) {
   fs::path folder = mount / fs::path(path).relative_path();
   for (;; folder = folder.parent_path()) {
     if (const auto text = file_text(folder / "memory.max"))
-      if (const auto number = parse_digits<uint64_t>(*text)) keep_smaller(limits, "memory_bytes", *number);
+      if (const auto number = parse_digits<uint64_t>(*text)) {
+        keep_smaller(limits, "memory_bytes", *number);
+        keep_smaller_free(folder, *number, "memory.current", "inactive_file", limits);
+      }
     if (const auto text = file_text(folder / "cpu.max")) {
       std::istringstream words(*text);
       std::string quota;
@@ -88,8 +108,10 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
       // If there is no limit, this file has a huge number: the largest signed 64-bit number, rounded down to
       // whole pages.
       if (const auto text = file_text(folder / "memory.limit_in_bytes"))
-        if (const auto number = parse_digits<uint64_t>(*text); number && *number < (uint64_t{1} << 60))
+        if (const auto number = parse_digits<uint64_t>(*text); number && *number < (uint64_t{1} << 60)) {
           keep_smaller(limits, "memory_bytes", *number);
+          keep_smaller_free(folder, *number, "memory.usage_in_bytes", "total_inactive_file", limits);
+        }
     });
   if (has_controller("cpu"))
     each_folder("cpu", [&](const fs::path& folder) {
@@ -135,6 +157,24 @@ Json cgroup_limits(const fs::path& root) {
     }
   }
   return limits;
+}
+
+uint64_t available_memory(const fs::path& root) {
+  std::optional<uint64_t> bytes;
+  const auto keep_smaller = [&](uint64_t other) { bytes = std::min(bytes.value_or(other), other); };
+  std::ifstream meminfo(root / "proc/meminfo");
+  for (std::string line; std::getline(meminfo, line);) {
+    constexpr std::string_view kKey = "MemAvailable:";
+    if (!line.starts_with(kKey)) continue;
+    const std::string_view value = trim(std::string_view(line).substr(kKey.size()));
+    const auto kib = parse_digits<uint64_t>(value.substr(0, value.find(' ')));
+    if (kib && *kib <= UINT64_MAX / 1024) keep_smaller(*kib * 1024);
+  }
+  const Json limits = cgroup_limits(root);
+  for (const char* const key : {"memory_bytes", "memory_free_bytes"})
+    if (limits.contains(key)) keep_smaller(limits[key].get<uint64_t>());
+  // 0 means unknown, so a group that is full has 1 byte.
+  return bytes ? std::max<uint64_t>(*bytes, 1) : 0;
 }
 
 double throttled_seconds() {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 
 #include "io_backends/core/units.hpp"
@@ -33,7 +34,16 @@ Result<void> run_on_numa_node(uint64_t node) {
   const std::string path = fmt::format("/sys/devices/system/node/node{}/cpulist", node);
   std::ifstream file(path);
   std::string text;
-  if (!(file >> text)) return make_error(Errc::invalid_argument, "there is no NUMA node {}", node);
+  if (!(file >> text)) {
+    std::error_code failed;
+    const bool has_nodes = std::filesystem::exists("/sys/devices/system/node/node0", failed);
+    if (has_nodes) return make_error(Errc::invalid_argument, "there is no NUMA node {}", node);
+    return make_error(
+        Errc::unsupported,
+        "cannot read '{}': this kernel or container does not tell its NUMA nodes; pass --cpus in "
+        "place of --numa",
+        path);
+  }
   std::string dotted_ranges;  // the kernel's "0-3,8" is "0..3,8" for parse_list()
   for (const char c : text) dotted_ranges += c == '-' ? ".." : std::string(1, c);
   PENSTOCK_ASSIGN(const std::vector<uint64_t> cpus, parse_list(dotted_ranges));
