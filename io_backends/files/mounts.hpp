@@ -15,6 +15,10 @@ std::vector<std::string> mount_points(std::istream& mountinfo);
 
 // Whether this type of file system ("proc", "sysfs", "cgroup2", "devtmpfs", ...) shows data of the kernel and
 // stores no files. "tmpfs" stores files.
+// Undoes the escapes of mountinfo, which writes space, tab, newline and backslash as \ and three octal
+// digits.
+std::string unescape_octal(std::string_view text);
+
 bool is_pseudo_file_system(std::string_view fs_type);
 
 // Whether the tier certainly uses no server: it is in memory, or its file system is on a device of this

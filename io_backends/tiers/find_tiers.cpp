@@ -99,6 +99,7 @@ std::vector<std::string> data_mounts(std::istream& mountinfo,
     while (words >> word && word != "-") {
     }
     if (!(words >> fs_type)) continue;
+    mount_point = unescape_octal(mount_point);
     root_listed = root_listed || mount_point == "/";
     if (is_pseudo_file_system(fs_type)) continue;
     if (std::find(std::begin(kExcludedTypes), std::end(kExcludedTypes), fs_type) != std::end(kExcludedTypes))

@@ -50,6 +50,16 @@ TEST(DataMounts, AFileIsNoPlaceForDataHoweverShortItsPath) {
   EXPECT_EQ(data_mounts(mountinfo, is_folder), (std::vector<std::string>{"/", "/srv/volume/data"}));
 }
 
+TEST(DataMounts, UndoesTheEscapesOfNames) {
+  std::istringstream mountinfo(
+      "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
+      "25 22 254:1 / /mnt/my\\040disk rw - ext4 /dev/vdb rw\n"
+      "26 22 254:2 / /mnt/a\\011b\\012c\\134d rw - ext4 /dev/vdc rw\n"
+      "27 22 254:3 / /mnt/e\\04 rw - ext4 /dev/vdd rw\n");
+  EXPECT_EQ(data_mounts(mountinfo),
+            (std::vector<std::string>{"/", "/mnt/my disk", "/mnt/a\tb\nc\\d", "/mnt/e\\04"}));
+}
+
 TEST(DataMounts, ABrokenLineIsSkipped) {
   std::istringstream mountinfo("nonsense\n\n22 1 254:0 / / rw - ext4 /dev/vda rw\n");
   EXPECT_EQ(data_mounts(mountinfo), std::vector<std::string>{"/"});

@@ -39,24 +39,6 @@ constexpr std::string_view kPseudoTypes[] = {
     "autofs",  "nsfs",       "binfmt_misc", "selinuxfs", "efivarfs", "pipefs",   "sockfs",
     "resctrl", "rpc_pipefs", "fuse.portal", "fuse.lxcfs"};
 
-// Undoes the escapes of mountinfo, which writes space, tab, newline and backslash as \ and three octal
-// digits.
-std::string unescape_octal(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&](size_t k) {
-      return i + k < text.size() && text[i + k] >= '0' && text[i + k] <= '7';
-    };
-    if (text[i] == '\\' && digit(1) && digit(2) && digit(3)) {
-      out += char((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 bool is_below(std::string_view path, std::string_view folder) {
   if (folder == "/") return path.starts_with('/');
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
@@ -209,6 +191,22 @@ TierFacts facts_from_mountinfo(std::istream& mountinfo, std::string_view path) {
     if (!super_options.empty()) facts.mount_options.append(";").append(super_options);
   }
   return with_kind(std::move(facts));
+}
+
+std::string unescape_octal(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&](size_t k) {
+      return i + k < text.size() && text[i + k] >= '0' && text[i + k] <= '7';
+    };
+    if (text[i] == '\\' && digit(1) && digit(2) && digit(3)) {
+      out += char((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
 }
 
 std::vector<std::string> mount_points(std::istream& mountinfo) {
