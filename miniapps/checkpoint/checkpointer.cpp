@@ -278,8 +278,7 @@ Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
   return success();
 }
 
-// Collective. Rank 0 chooses the destination of the save, and all ranks receive it. First removes the files
-// of an earlier try of this save, since they may be what fills the tier.
+// Collective. Rank 0 chooses the destination. First removes files of an earlier try, which may fill a tier.
 Result<void> TieredCheckpointer::agree_on_destination(SaveWork& work) {
   work.pending.reset();
   using Bytes = std::vector<uint8_t>;
@@ -336,11 +335,13 @@ Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
   return success();
 }
 
-// Reserves space on the slow tier, even if the fast tier has free space.
 Result<void> TieredCheckpointer::use_slow_tier(SaveWork& work) {
   PENSTOCK_ASSIGN(work.pending, stores_.slow->stage(policy_.run, "save", work.bytes, 0));
   work.to_fast_tier = false;
   if (stores_.fast != nullptr) ledger_.set_counts([](CheckpointCounts& counts) { ++counts.written_through; });
+  if (stores_.fast != nullptr && policy_.log && ledger_.counts().written_through == 1)
+    policy_.log("a checkpoint of " + format_size(work.bytes) + " does not fit into the fast tier '" +
+                stores_.fast->tier().name + "': it goes to '" + stores_.slow->tier().name + "' at once");
   return success();
 }
 
@@ -390,8 +391,7 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
   }
 }
 
-// Copies the state to memory. Moving `work` does not change its id and to_fast_tier, which save() reads
-// later.
+// Copies the state to memory. Moving `work` does not change its id and to_fast_tier, which save() reads.
 Result<void> TieredCheckpointer::take_snapshot(SaveWork& work) {
   PENSTOCK_TRY(all_ok(ranks_, snapshots_->reserve_memory(work.files)));
   snapshot_id_ = work.id;

@@ -46,7 +46,7 @@ double overlap_s(const Period& a, const Period& b) {
 }  // namespace
 
 LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failure failure,
-                   bool fast_is_volatile) {
+                   bool fast_is_volatile, double unsaved_before_s) {
   // For each checkpoint: the time from which it is safe, and the time when save() was called. The checkpoint
   // keeps the work that was done before that call.
   std::vector<std::pair<double, double>> safe_times;
@@ -54,10 +54,10 @@ LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failur
     if (const auto since = safe_since(one, failure, fast_is_volatile); since && *since < wall_s)
       safe_times.emplace_back(*since, one.save_begin_s);
   std::sort(safe_times.begin(), safe_times.end());
-  safe_times.emplace_back(wall_s, 0.0);
+  safe_times.emplace_back(wall_s, -unsaved_before_s);
   double area = 0;
   double most_s = 0;
-  double safe_until = 0;  // the work done before this time is safe
+  double safe_until = -unsaved_before_s;  // the work done before this time is safe
   double previous = 0;
   for (const auto& [since, saved_until] : safe_times) {
     area += (since - previous) * ((since + previous) / 2 - safe_until);

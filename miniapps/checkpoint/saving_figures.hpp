@@ -23,14 +23,15 @@ enum class Failure : uint8_t { process, node, power };
 
 // How many seconds of training a failure loses. mean_s: the mean over all times of the run at which the
 // failure may occur, each equally likely. most_s: the loss at the worst time. The work since the call of
-// save() for the newest surviving checkpoint is lost or, if none survives, all work since the start. The mean
-// is an exact integral, not a simulation.
+// save() for the newest surviving checkpoint is lost or, if none survives, all work since the start, and
+// `unsaved_before_s`: the work of earlier processes of a resumed run that no surviving checkpoint contained
+// at the start. The mean is an exact integral, not a simulation.
 struct LostWork {
   double mean_s = 0;
   double most_s = 0;
 };
 LostWork lost_work(std::span<const CheckpointTimes> times, double wall_s, Failure failure,
-                   bool fast_is_volatile);
+                   bool fast_is_volatile, double unsaved_before_s = 0);
 
 // The fraction of the drains' time in which no save blocked the training: 1 - blocked time / drain time.
 // Nothing if nothing was drained.

@@ -37,6 +37,17 @@ TEST(LostWork, CountsFromTheNewestSurvivingCheckpoint) {
   EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::power, true).mean_s, node.mean_s);
 }
 
+TEST(LostWork, CountsTheUnsavedWorkOfEarlierProcesses) {
+  // The run resumed from the fast tier; 4.5 s of its work were in no durable checkpoint.
+  const LostWork lost = lost_work({}, 3, Failure::node, false, 4.5);
+  EXPECT_DOUBLE_EQ(lost.mean_s, 4.5 + 1.5);
+  EXPECT_DOUBLE_EQ(lost.most_s, 7.5);
+  // A save at 1 is durable at 2. Until then the lost work grows from 4.5 to 6.5, then from 1 to 2.
+  const LostWork saved = lost_work(std::vector{burst(1, 0.5, 1)}, 3, Failure::node, false, 4.5);
+  EXPECT_DOUBLE_EQ(saved.mean_s, (5.5 * 2 + 1.5) / 3);
+  EXPECT_DOUBLE_EQ(saved.most_s, 6.5);
+}
+
 TEST(LostWork, OlderCheckpointsThatBecomeSafeLaterChangeNothing) {
   const std::vector<CheckpointTimes> times = {burst(4, 1, 1), burst(2, 1, 7)};
   EXPECT_DOUBLE_EQ(lost_work(times, 10, Failure::node, false).mean_s,

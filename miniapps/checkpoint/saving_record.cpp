@@ -44,7 +44,9 @@ void record_counts(const CheckpointCounts& counts, Trial& trial) {
 
 void record_losses(const SavingFacts& facts, Trial& trial) {
   const auto record = [&](std::string_view name, Failure failure) {
-    const LostWork lost = lost_work(facts.checkpoints, facts.wall_s, failure, facts.fast_is_volatile);
+    const bool loses_fast = failure == Failure::node || (failure == Failure::power && facts.fast_is_volatile);
+    const LostWork lost = lost_work(facts.checkpoints, facts.wall_s, failure, facts.fast_is_volatile,
+                                    loses_fast ? facts.unsaved_on_slow_s : 0);
     trial.sample(saving_metrics::kLostWork, name, lost.mean_s);
     trial.sample(saving_metrics::kMostLostWork, name, lost.most_s);
   };

@@ -18,6 +18,8 @@ struct SavingFacts {
   CheckpointCounts counts;
   std::span<const Period> steps;  // when each step ran, on the checkpoints' clock
   double wall_s = 0;              // length of the training
+  // Work of earlier processes of a resumed run that no checkpoint on the slow tier contained at the start.
+  double unsaved_on_slow_s = 0;
   bool has_fast_tier = false;
   bool fast_is_volatile = false;
   bool by_snapshot = false;              // saves go to memory, so no ceiling of a tier applies

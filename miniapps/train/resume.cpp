@@ -165,6 +165,19 @@ Result<uint64_t> seed_of_run(const StepSaving& saving, Communicator& ranks) {
   return restart.manifest.trainer.seed;
 }
 
+// Returns how many steps up to `step` the newest checkpoint on the slow tier lacks. Checkpoints whose
+// manifest is not valid do not count.
+Result<uint64_t> steps_lacking_on_slow(const Stores& stores, const StepSaving& saving, uint64_t step) {
+  uint64_t newest_step = 0;
+  for (const CheckpointStore* const store : stores.all) {
+    if (store->tier().spec != saving.slow.spec) continue;
+    PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*store, saving.policy.run));
+    for (const ListedCheckpoint& one : found)
+      if (one.manifest.ok() && one.id.step <= step) newest_step = std::max(newest_step, one.id.step);
+  }
+  return step - newest_step;
+}
+
 Result<ResumePoint> resume_run(const StepSaving& saving, Communicator& ranks) {
   const Clock::time_point since = Clock::now();
   PENSTOCK_ASSIGN(const Stores stores, open_stores(saving, ranks));
@@ -179,6 +192,11 @@ Result<ResumePoint> resume_run(const StepSaving& saving, Communicator& ranks) {
   PENSTOCK_TRY(all_ok(ranks, prove_own_files(restart, ranks)));
   resumed.restore_s = seconds_since(since);
   resumed.manifest = restart.manifest;
+  PENSTOCK_TRY(on_root(ranks, [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(resumed.unsaved_on_slow_steps,
+                    steps_lacking_on_slow(stores, saving, restart.manifest.id.step));
+    return success();
+  }));
   resumed.tier = restart.store->tier().name;
   resumed.restart = restart_json(restart);
   return resumed;

@@ -145,6 +145,9 @@ void StepCheckpoints::record(const TrainingRun& run, SteadyTime start, bool step
   const std::vector<Period> steps = step_periods(run, 0);
   SavingFacts facts{.checkpoints = times, .counts = saver_->counts(), .steps = steps};
   facts.wall_s = steps.empty() ? 0 : steps.back().end_s;
+  if (saving_.resumed && !steps.empty())
+    facts.unsaved_on_slow_s =
+        double(saving_.resumed->unsaved_on_slow_steps) * facts.wall_s / double(steps.size());
   facts.steps_are_work = steps_are_work;
   facts.mtbf_s = std::chrono::duration<double>(saving_.mtbf).count();
   facts.has_fast_tier = saving_.fast.has_value();

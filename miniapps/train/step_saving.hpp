@@ -26,9 +26,11 @@ class StepCheckpoints;  // defined in step_checkpoints.hpp
 // The checkpoint from which an interrupted training continues.
 struct ResumePoint {
   CheckpointManifest manifest;
-  std::string tier;        // the tier that the checkpoint was read from
-  double find_s = 0;       // seconds until rank 0 had found it and had read all its files
-  double restore_s = 0;    // seconds until every rank had also read and checked its files
+  std::string tier;      // the tier that the checkpoint was read from
+  double find_s = 0;     // seconds until rank 0 had found it and had read all its files
+  double restore_s = 0;  // seconds until every rank had also read and checked its files
+  // Steps up to this checkpoint that no checkpoint on the slow tier contained; only on rank 0.
+  uint64_t unsaved_on_slow_steps = 0;
   nlohmann::json restart;  // how the checkpoint was chosen, for the record: the result of restart_json()
 
   PlanStart start() const;

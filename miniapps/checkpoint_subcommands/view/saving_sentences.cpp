@@ -104,6 +104,12 @@ void describe_misses(const SavingRuns& subject, std::vector<Sentence>& out) {
     add_sentence(out, Tone::caution, "saving.skips",
                  "{:.0f} of {:.0f} saves of {} were skipped: their steps are in no checkpoint.", skips,
                  std::max(skips, subject.sum(kSaves)), subject.name);
+  if (const double past = subject.sum(kWrittenThrough); past > 0)
+    add_sentence(
+        out, Tone::caution, "saving.written_through",
+        "{:.0f} of {:.0f} saves of {} went past the burst buffer to the slow tier, because they did not "
+        "fit: their times are those of the slow tier.",
+        past, std::max(past, subject.sum(kSaves)), subject.name);
   if (const double failures = subject.sum(kDrainFailures); failures > 0)
     add_sentence(out, Tone::caution, "saving.drain_failures", "{:.0f} drain{} of {} failed.", failures,
                  failures == 1 ? "" : "s", subject.name);
@@ -122,6 +128,20 @@ void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
                subject.name);
 }
 
+// Whether a kind of failure at the end of a run would have lost all of its work. Then the figures are limited
+// by the length of the run, not by its checkpoints.
+bool is_limited_by_its_length(const SavingRuns& subject) {
+  for (const Record* const run : subject.runs) {
+    const auto wall_s = metric_value(*run, shared_metrics::kWall);
+    for (const char* const failure : {"process", "node", "power"}) {
+      const auto most_s = metric_value(*run, kMostLostWork.with(failure));
+      // The wall time may also include what came after the last step.
+      if (wall_s && most_s && *wall_s > 0 && *most_s >= 0.98 * *wall_s) return true;
+    }
+  }
+  return false;
+}
+
 void describe_losses(const SavingRuns& subject, std::vector<Sentence>& out) {
   const auto process = subject.median_of(kLostWork.with("process"));
   const auto node = subject.median_of(kLostWork.with("node"));
@@ -138,11 +158,14 @@ void describe_losses(const SavingRuns& subject, std::vector<Sentence>& out) {
                         format_seconds(*node), format_seconds(*power));
   const std::vector<double> largest = samples_of(subject.runs, kMostLostWork.with("power"));
   add_sentence(
-      out, Tone::finding, "saving.lost", "A failure takes on average this much work of {}: {}{}.",
+      out, Tone::finding, "saving.lost", "A failure takes on average this much work of {}: {}{}{}.",
       subject.name, lost,
       largest.empty()
           ? ""
-          : fmt::format(" (at most {})", format_seconds(*std::max_element(largest.begin(), largest.end()))));
+          : fmt::format(" (at most {})", format_seconds(*std::max_element(largest.begin(), largest.end()))),
+      is_limited_by_its_length(subject)
+          ? "; a longer run can lose more, because no checkpoint was safe before this one ended"
+          : "");
 }
 
 void describe_advice(const SavingRuns& subject, std::vector<Sentence>& out) {

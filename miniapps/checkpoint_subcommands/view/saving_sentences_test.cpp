@@ -147,6 +147,11 @@ TEST(SavingSentences, LostWorkAndAdvice) {
       lost.find("1 s when processes end, 2 s when the node is lost, 3 s when power fails (at most 5 s)"),
       std::string::npos)
       << lost;
+  EXPECT_EQ(lost.find("a longer run"), std::string::npos);
+  set_samples(record, "wall_s", {5});
+  EXPECT_NE(only_text({record}, "saving.lost").find("a longer run"), std::string::npos);
+  set_samples(record, "wall_s", {20});
+  EXPECT_EQ(only_text({record}, "saving.lost").find("a longer run"), std::string::npos);
   EXPECT_NE(only_text({record}, "saving.advice").find("With a failure every 24.0 h"), std::string::npos);
 }
 
