@@ -197,6 +197,12 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
 
 }  // namespace
 
+std::optional<double> observed_over_model(const Advice& advice, const SessionWork& work) {
+  const double model_s = advice.plan.predicted.before_s;
+  if (work.observed_s <= 0 || model_s <= 0 || advice.plan.threads != work.threads) return std::nullopt;
+  return work.observed_s / model_s;
+}
+
 std::string signed_percent(double part) {
   return fmt::format("{:+.1f}%", part * 100);
 }

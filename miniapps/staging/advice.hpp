@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,10 @@ struct Advice {
 // give the same advice, except `made_at` and `id` of the plan.
 Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const AdviceRequest& request,
                       uint64_t free_bytes);
+
+// How many times as long as the model's epoch without staging the epoch of the session took. Absent if the
+// session does not tell how long it took, or if the advice is for other threads than those of the session.
+std::optional<double> observed_over_model(const Advice& advice, const SessionWork& work);
 
 // A fraction as text, such as "+3.1%" for 0.031.
 std::string signed_percent(double part);

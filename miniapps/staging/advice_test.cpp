@@ -72,6 +72,39 @@ TEST(Advice, ThePapersCaseIsWorthStaging) {
   EXPECT_NEAR(advice->fast.bytes_per_s, kOptane, 1e3);
 }
 
+TEST(Advice, ASessionThatContradictsTheMeasuredSpeedsIsACaution) {
+  const Output output;
+  SessionWork work = malware();
+  const double model_s =
+      advise(work, disk_and_optane(), within(1U << 30U), UINT64_MAX).value().plan.predicted.before_s;
+  for (const double ratio : {0.0, 0.2, 0.5, 0.8, 1.0, 1.3, 1.7, 25.0}) {
+    work.observed_s = ratio * model_s;
+    const Advice advice = advise(work, disk_and_optane(), within(1U << 30U), UINT64_MAX).value();
+    const bool contradicts = ratio != 0 && (ratio < 0.6 || ratio > 1.6);
+    EXPECT_EQ(advice_text(advice, work, output).find("caution: an epoch") != std::string::npos, contradicts)
+        << ratio;
+    const Json json = advice_json(advice, work);
+    if (ratio == 0)
+      EXPECT_TRUE(json["observed_over_model"].is_null());
+    else
+      EXPECT_NEAR(json["observed_over_model"].get<double>(), ratio, 0.01);
+  }
+  AdviceRequest other = within(1U << 30U);
+  other.threads = 4;
+  const Advice advice = advise(work, disk_and_optane(), other, UINT64_MAX).value();
+  EXPECT_TRUE(advice_json(advice, work)["observed_over_model"].is_null())
+      << "other threads than the session's";
+}
+
+TEST(Advice, ABetterPolicyIsNamed) {
+  const Advice advice =
+      advise(malware(), disk_and_optane(), within(36'000'000, "threshold=2MB"), UINT64_MAX).value();
+  const Advice worse =
+      advise(malware(), disk_and_optane(), within(36'000'000, "first-come"), UINT64_MAX).value();
+  EXPECT_EQ(advice_text(advice, malware(), {}).find("caution: --policy"), std::string::npos);
+  EXPECT_NE(advice_text(worse, malware(), {}).find("caution: --policy"), std::string::npos);
+}
+
 TEST(Advice, DensityBeatsFirstComeInTheSameRoom) {
   const auto advice = advise(malware(), disk_and_optane(), within(36'000'000), UINT64_MAX);
   ASSERT_OK(advice);

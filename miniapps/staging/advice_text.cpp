@@ -75,6 +75,35 @@ std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const
       gain.break_even_epochs);
 }
 
+// A caution if the session and the measured speeds contradict each other, and one if another policy is
+// better.
+std::string cautions_text(const Advice& advice, const SessionWork& work) {
+  constexpr double kContradiction = 1.5;
+  constexpr double kBetter = 0.995;
+  std::string text;
+  const PredictedGain& gain = advice.plan.predicted;
+  const auto ratio = observed_over_model(advice, work);
+  if (ratio && *ratio >= kContradiction)
+    text += fmt::format(
+        "caution: an epoch of the program took {}, and with the speeds measured now it takes {}: it read {} "
+        "far "
+        "slower. Run this where the program ran, with the same limits and the same cache state.\n",
+        format_seconds(work.observed_s), format_seconds(gain.before_s), advice.plan.slow.name);
+  if (ratio && *ratio <= 1 / kContradiction)
+    text += fmt::format(
+        "caution: an epoch of the program took {}, and with the speeds measured now it takes {}: it read {} "
+        "far "
+        "faster, perhaps from the page cache. Pass --cache asis if the files are there in each run.\n",
+        format_seconds(work.observed_s), format_seconds(gain.before_s), advice.plan.slow.name);
+  const auto best =
+      std::min_element(advice.outcomes.begin(), advice.outcomes.end(),
+                       [](const PolicyOutcome& a, const PolicyOutcome& b) { return a.after_s < b.after_s; });
+  if (advice.plan.should_stage && best->after_s < kBetter * advice.outcomes.front().after_s)
+    text += fmt::format("caution: --policy {} takes {} an epoch in place of {}\n", best->policy,
+                        format_seconds(best->after_s), format_seconds(advice.outcomes.front().after_s));
+  return text;
+}
+
 Json tier_json_of(const PlannedTier& tier, const LineFit& fit) {
   return {{"name", tier.name},
           {"spec", tier.spec},
@@ -89,7 +118,8 @@ std::string advice_text(const Advice& advice, const SessionWork& work, const Out
   const StagingPlan& plan = advice.plan;
   return session_text(work, output) + tier_text(plan.slow, advice.slow, plan.threads, output) +
          tier_text(plan.fast, advice.fast, plan.threads, output) + "\n" +
-         policies_table(advice, work, output) + "\n" + verdict_text(plan, work, output);
+         policies_table(advice, work, output) + "\n" + verdict_text(plan, work, output) +
+         cautions_text(advice, work);
 }
 
 Json advice_json(const Advice& advice, const SessionWork& work) {
@@ -101,7 +131,9 @@ Json advice_json(const Advice& advice, const SessionWork& work) {
                         {"bytes", outcome.bytes},
                         {"epoch_s", outcome.after_s},
                         {"gain", outcome.gain}});
+  const auto ratio = observed_over_model(advice, work);
   return {{"kind", "staging_advice"},
+          {"observed_over_model", ratio ? Json(*ratio) : Json()},
           {"id", plan.id},
           {"verdict", plan.should_stage ? "stage" : "don't stage"},
           {"reason", plan.reason},

@@ -137,12 +137,13 @@ void Apply::copy_mode_owner_and_times(const std::string& name) const {
   const auto copy = fast_.backend->native_path(name);
   struct stat facts {};
   if (!source || !copy || ::stat(source->c_str(), &facts) != 0) return;
-  if (::geteuid() == 0 && ::chown(copy->c_str(), facts.st_uid, facts.st_gid) != 0)
-    warn_(fmt::format("'{}' keeps its owner: {}", copy->native(),
-                      errno_error(errno, "cannot change it", "").message()));
-  static_cast<void>(::chmod(copy->c_str(), facts.st_mode & 07777U));
-  const std::array<timespec, 2> times{facts.st_atim, facts.st_mtim};
-  static_cast<void>(::utimensat(AT_FDCWD, copy->c_str(), times.data(), 0));
+  const auto check = [&](int result, std::string_view what) {
+    if (result != 0)
+      warn_(errno_error(errno, fmt::format("cannot set the {} of", what), copy->native()).message());
+  };
+  if (::geteuid() == 0) check(::chown(copy->c_str(), facts.st_uid, facts.st_gid), "owner");
+  check(::chmod(copy->c_str(), facts.st_mode & 07777U), "mode");
+  check(::utimensat(AT_FDCWD, copy->c_str(), std::array{facts.st_atim, facts.st_mtim}.data(), 0), "times");
 }
 
 // Makes the folders of the copies. Called after the state with their names is saved: a folder that the state
@@ -487,8 +488,7 @@ Result<RevertOutcome> revert_plan(const StagingPlan& plan, StagedTiers& tiers, c
 }
 
 // Removes the state before the lock file: another process may take the lock as soon as the name of the lock
-// file is free, and must not find the state then. After a power cut before the sync, the state may exist
-// again.
+// file is free, and must not find the state then. A power cut before the sync may bring the state back.
 void forget_plan(StagedTiers& tiers, std::string_view plan_id) {
   Namespace& names = tiers.fast.backend->names();
   for (const std::string& name : {staged_state_name(plan_id), staged_lock_name(plan_id),
