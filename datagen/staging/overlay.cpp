@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -23,17 +24,24 @@ Error read_only_error() {
 class OverlayNamespace final : public Namespace {
  public:
   using Route = std::function<Namespace&(std::string_view name, std::string& full_name)>;
-  OverlayNamespace(Namespace& slow, Route route) : slow_(slow), route_(std::move(route)) {}
+  // `prefix` is the folder of the slow tier that the overlay's names are relative to.
+  OverlayNamespace(Namespace& slow, std::string_view prefix, Route route)
+      : slow_(slow), prefix_bytes_(prefix.empty() ? 0 : prefix.size() + 1), route_(std::move(route)) {}
 
   Result<void> list_all(std::string_view folder, const std::function<bool(const Entry&)>& visit,
                         const std::function<void(std::string_view name)>& skipped) override {
     std::string full_name;
     static_cast<void>(route_(folder, full_name));
-    return slow_.list_all(full_name, visit, skipped);
+    return slow_.list_all(
+        full_name, [&](const Entry& entry) { return visit(without_prefix(entry)); },
+        [&](std::string_view name) {
+          if (skipped) skipped(name.substr(std::min(prefix_bytes_, name.size())));
+        });
   }
   Result<Entry> stat(std::string_view name) override {
     std::string full_name;
-    return route_(name, full_name).stat(full_name);
+    PENSTOCK_ASSIGN(const Entry entry, route_(name, full_name).stat(full_name));
+    return without_prefix(entry);
   }
   Result<void> make_folders(std::string_view) override { return read_only_error(); }
   Result<void> rename_noreplace(std::string_view, std::string_view) override { return read_only_error(); }
@@ -43,7 +51,14 @@ class OverlayNamespace final : public Namespace {
   Result<uint64_t> free_bytes() override { return uint64_t{0}; }
 
  private:
+  Entry without_prefix(const Entry& entry) const {
+    Entry own = entry;
+    own.name = entry.name.substr(std::min(prefix_bytes_, entry.name.size()));
+    return own;
+  }
+
   Namespace& slow_;
+  const size_t prefix_bytes_;
   const Route route_;
 };
 
@@ -67,7 +82,7 @@ class OverlayBackend final : public Backend {
   explicit OverlayBackend(OverlayTiers tiers)
       : tiers_(std::move(tiers)),
         caps_(combined_caps(tiers_.slow.backend->caps(), tiers_.fast.backend->caps())),
-        names_(tiers_.slow.backend->names(),
+        names_(tiers_.slow.backend->names(), tiers_.prefix,
                [this](std::string_view name, std::string& full_name) -> Namespace& {
                  return backend_of(name, full_name).names();
                }) {}

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "io_backends/testing/testing.hpp"
 
@@ -77,6 +79,27 @@ TEST_F(Overlay, TakesEachObjectFromItsTier) {
   std::string text(4, '?');
   ASSERT_OK((*reader)->read_at(0, std::as_writable_bytes(std::span(text))));
   EXPECT_EQ(text, "fast");
+}
+
+TEST_F(Overlay, NamesAreRelativeToItsFolder) {
+  Corpus overlaid = corpus();
+  ASSERT_OK(save_staging_plan(plan(), plan_file().string()));
+  ASSERT_OK(apply_overlay(overlaid, plan_file()));
+  Namespace& names = overlaid.tier.backend->names();
+  for (const char* const folder : {"", "a"}) {
+    std::vector<std::string> found;
+    ASSERT_OK(names.list_all(folder,
+                             [&](const Entry& entry) {
+                               found.push_back(entry.name);
+                               return true;
+                             },
+                             {}));
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, folder[0] == 0 ? (std::vector<std::string>{"a", "b"})
+                                    : (std::vector<std::string>{"a/1", "a/2"}));
+    for (const std::string& name : found) EXPECT_EQ(names.stat(name).value().name, name);
+  }
+  EXPECT_EQ(names.stat("").value().name, "");
 }
 
 TEST_F(Overlay, QueuesReadFromBothTiers) {
