@@ -222,8 +222,13 @@ std::string scaled_size(double bytes, bool si) {
     ++power;
   }
   const std::string_view unit = si ? kSiUnits[power] : kIecUnits[power];
-  return std::abs(bytes) < 9.95 && power > 0 ? fmt::format("{:.1f} {}", bytes, unit)
-                                             : fmt::format("{:.0f} {}", bytes, unit);
+  if (power == 0 || std::abs(bytes) >= 99.95) return fmt::format("{:.0f} {}", bytes, unit);
+  // Three digits, so that sizes of a page add up. Zeros at the end are left out: "4.0 KiB" and "64 GiB".
+  const bool is_small = std::abs(bytes) < 9.995;
+  std::string number = is_small ? fmt::format("{:.2f}", bytes) : fmt::format("{:.1f}", bytes);
+  if (is_small && number.ends_with('0')) number.pop_back();
+  if (!is_small && number.ends_with(".0")) number.resize(number.size() - 2);
+  return number + " " + std::string(unit);
 }
 
 std::string format_duration(std::chrono::nanoseconds duration) {

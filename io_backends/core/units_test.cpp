@@ -72,7 +72,12 @@ TEST(Units, HumanForms) {
   EXPECT_EQ(format_size(512), "512 B");
   EXPECT_EQ(format_size(4096), "4.0 KiB");
   EXPECT_EQ(format_size(114688), "112 KiB");
-  EXPECT_EQ(format_size(1900000000), "1.8 GiB");
+  EXPECT_EQ(format_size(1900000000), "1.77 GiB");
+  EXPECT_EQ(format_size(uint64_t{64} << 30U), "64 GiB");
+  EXPECT_EQ(format_size(12'960'000), "12.4 MiB") << "twice this is 24.7 MiB";
+  EXPECT_EQ(format_size(25'920'000), "24.7 MiB");
+  EXPECT_EQ(format_size(10'481'000), "10 MiB") << "9.9955 MiB";
+  EXPECT_EQ(format_size(104'857'000), "100 MiB");
   EXPECT_EQ(format_count(16384), "16 384");
   EXPECT_EQ(format_count(7), "7");
   EXPECT_EQ(format_count(1234567), "1 234 567");
