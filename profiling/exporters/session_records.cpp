@@ -41,22 +41,50 @@ struct TierSum {
   uint64_t mapped_bytes = 0;
   std::set<const ProcessFile*> process_files;
 
-  void add(const penstock_counters& counters, const ProcessFile& process_file) {
+  std::map<std::string, uint64_t, std::less<>> bytes_below{};  // bytes read below each folder of the tier
+  uint64_t bytes_of_paths = 0;                                 // bytes read of all files
+  std::string_view main_folder;                                // see find_main_folder()
+  uint64_t main_bytes = 0;                                     // bytes read below main_folder
+
+  // Adds the bytes to every folder on the path.
+  void add_path(std::string_view path, uint64_t bytes_read) {
+    bytes_of_paths += bytes_read;
+    for (size_t end = path.rfind('/'); end != std::string_view::npos && end > 0;
+         end = path.rfind('/', end - 1)) {
+      const std::string_view folder = path.substr(0, end);
+      const auto found = bytes_below.find(folder);
+      (found == bytes_below.end() ? bytes_below.emplace(folder, 0).first : found)->second += bytes_read;
+    }
+  }
+
+  // Finds the deepest folder that has nearly all bytes that were read. Other files do not count in the rate:
+  // a program may read its settings long before its data. In a tier that the user named, every file counts.
+  void find_main_folder() {
+    constexpr double kNearlyAll = 0.95;
+    for (const auto& [folder, bytes] : bytes_below)
+      if (!is_named && bytes > 0 && double(bytes) >= kNearlyAll * double(bytes_of_paths) &&
+          folder.size() > main_folder.size())
+        main_folder = folder;
+  }
+
+  void add(const penstock_counters& counters, const ProcessFile& process_file, std::string_view path) {
     const SessionClock& clock = process_file.view().clock();
     all.add(counters, clock);
-    process_files.insert(&process_file);
     if (files == 0 || last_file_key != counters.file) ++files;
     last_file_key = counters.file;
     mapped_bytes += counters.mapped_bytes;
+    if (!main_folder.empty() && !is_within(path, main_folder)) return;
+    process_files.insert(&process_file);
     if (counters.bytes_read == 0) return;
+    main_bytes += counters.bytes_read;
     const ThreadReading& thread = add_reading(threads, counters, process_file);
     first_read_ns = std::min(first_read_ns, thread.first_ns);
     last_read_ns = std::max(last_read_ns, thread.last_ns);
   }
 };
 
-// Removes mounts with less than 1% of all bytes, such as one with a log or with files of /etc. Mounts that
-// the user named as tiers are kept.
+// Removes mounts with less than 1% of all bytes, such as one with a log or with files of /etc, and mounts
+// that were only written to: their records would have no rate. Mounts that the user named as tiers are kept.
 void remove_small_tiers(std::map<std::string_view, TierSum>& by_root) {
   uint64_t total_moved = 0;
   uint64_t total_mapped = 0;
@@ -67,14 +95,15 @@ void remove_small_tiers(std::map<std::string_view, TierSum>& by_root) {
   const auto is_enough = [](uint64_t part, uint64_t whole) { return part > 0 && part >= whole / 100; };
   std::erase_if(by_root, [&](const auto& entry) {
     const TierSum& tier = entry.second;
-    return !tier.is_named && !is_enough(tier.all.bytes_read + tier.all.bytes_written, total_moved) &&
+    if (tier.is_named) return false;
+    if (tier.all.bytes_read == 0 && tier.mapped_bytes == 0) return true;
+    return !is_enough(tier.all.bytes_read + tier.all.bytes_written, total_moved) &&
            !is_enough(tier.mapped_bytes, total_mapped);
   });
 }
 
 Reading reading_of(const TierSum& tier) {
-  Reading reading{.bytes = tier.all.bytes_read,
-                  .threads = threads_at_once(tier.threads, tier.all.bytes_read)};
+  Reading reading{.bytes = tier.main_bytes, .threads = threads_at_once(tier.threads, tier.main_bytes)};
   if (tier.first_read_ns < tier.last_read_ns)
     reading.wall_s = (double(tier.last_read_ns) - double(tier.first_read_ns)) / 1e9;
   return reading;
@@ -117,13 +146,15 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
                       {"host", "unknown"},
                       {"method", "none"}};
   record.corpus = Json{{"recipe", program_of(session)}, {"format", "session"}};
+  if (!tier.main_folder.empty()) record.corpus["folder"] = tier.main_folder;
   const Reading call_reading = reading_of(tier);
   const auto add = [&](const MetricInfo& metric, double value) { add_sample(record, metric, value); };
   for (const double rate : reading.bytes_per_s) add(session_metrics::kPayloadRateOfEpoch, rate);
   if (reading.bytes_per_s.empty() && reading.wall_s > 0)
     add(session_metrics::kPayloadRate, double(reading.bytes) / reading.wall_s);
   const auto all_bytes = double(tier.all.bytes_read);
-  if (call_reading.wall_s > 0) add(session_metrics::kReadCallRate, all_bytes / call_reading.wall_s);
+  if (call_reading.wall_s > 0)
+    add(session_metrics::kReadCallRate, double(call_reading.bytes) / call_reading.wall_s);
   add(session_metrics::kPayloadBytes, double(reading.bytes));
   add(session_metrics::kWallTime, reading.wall_s);
   add(shared_metrics::kTierBytesRead, all_bytes);
@@ -180,13 +211,20 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
     if (sum.name.empty()) sum.name = mount == "/" ? mount : base_name(mount);
     return &sum;
   };
-  sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
-                      std::string_view path, unsigned kind) {
-    const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
-    if (!moves_bytes_of_its_own(counters.layer) || !moved || !filter.wants(path, kind, moved, process_file))
-      return;
-    if (TierSum* const tier = tier_of(path); tier != nullptr) tier->add(counters, process_file);
-  });
+  const auto each_wanted = [&](const auto& visit) {
+    sums.each_entry([&](const penstock_counters& counters, const ProcessFile& process_file,
+                        std::string_view path, unsigned kind) {
+      const bool moved = (counters.bytes_read | counters.bytes_written | counters.mapped_bytes) != 0;
+      if (!moves_bytes_of_its_own(counters.layer) || !moved || !filter.wants(path, kind, moved, process_file))
+        return;
+      if (TierSum* const tier = tier_of(path); tier != nullptr) visit(*tier, counters, process_file, path);
+    });
+  };
+  each_wanted([](TierSum& tier, const penstock_counters& counters, const ProcessFile&,
+                 std::string_view path) { tier.add_path(path, counters.bytes_read); });
+  for (auto& [root, tier] : by_root) tier.find_main_folder();
+  each_wanted([](TierSum& tier, const penstock_counters& counters, const ProcessFile& process_file,
+                 std::string_view path) { tier.add(counters, process_file, path); });
   remove_small_tiers(by_root);
   std::vector<Record> records;
   const Json environment = environment_of(session.processes.front().last());

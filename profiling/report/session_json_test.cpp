@@ -202,6 +202,51 @@ TEST(SessionRecords, RatesOfRepeatsExcludeTheTimeBetweenThem) {
   EXPECT_EQ(only[0].parameters["tier"], "small");
 }
 
+TEST(SessionRecords, TheRateIsThatOfTheFolderThatNearlyAllIsReadFrom) {
+  ScratchFolder folder;
+  SessionBytes bytes(100);
+  const auto add = [&](const std::string& path, uint32_t thread, uint64_t size, double from_s, double to_s) {
+    penstock_counters counters = bytes.counters_of(path, thread, 1, size);
+    const uint64_t ticks = counters.first_read_ticks;
+    counters.first_read_ticks = ticks + uint64_t(from_s * 1e9);
+    counters.last_read_ticks = ticks + uint64_t(to_s * 1e9);
+    bytes.add(counters);
+  };
+  // A setting is read long before the data and a log long after, by the same thread.
+  add("/usr/lib/ssl/openssl.cnf", 100, 12'000, 0, 0.1);
+  for (int i = 0; i < 10; ++i) add("/data/photos/train/" + std::to_string(i) + "/a.jpg", 100, 100'000, 8, 10);
+  add("/var/log/x", 100, 5'000, 20, 21);
+  bytes.write(folder.path());
+  const fs::path paths[] = {folder.path()};
+  const Session session = open_session(paths).value();
+  const FileSums sums(session);
+  const std::vector<NamedTier> named{{"all", "/"}};
+  const std::vector<Record> only = records_of(session, sums, {}, named, {"penstock"});
+  ASSERT_EQ(only.size(), 1U);
+  EXPECT_EQ(metric_value(only[0], "payload_bytes"), 1'017'000) << "every file of a tier that was named";
+  const std::vector<Record> all = records_of(session, sums, {}, {}, {"penstock"});
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0].corpus["folder"], "/data/photos/train");
+  EXPECT_EQ(metric_value(all[0], "payload_bytes"), 1'000'000);
+  EXPECT_EQ(metric_value(all[0], "tier_bytes_read"), 1'017'000);
+  EXPECT_NEAR(metric_value(all[0], "wall_s").value() * 10, metric_value(only[0], "wall_s").value(), 1.1);
+}
+
+TEST(SessionRecords, AMountThatWasOnlyWrittenToIsNoTierOfReading) {
+  ScratchFolder folder;
+  SessionBytes bytes(100);
+  bytes.add_file("/data/a", 100, 1, 7000);
+  penstock_counters written = bytes.counters_of("/dev/shm/torch_1", 100, 0, 0);
+  written.bytes_written = 90'000;
+  written.writes = 1;
+  bytes.add(written);
+  bytes.write(folder.path());
+  const fs::path paths[] = {folder.path()};
+  const Session session = open_session(paths).value();
+  for (const Record& record : records_of(session, FileSums(session), {}, {}, {"penstock"}))
+    EXPECT_GT(metric_value(record, "tier_bytes_read").value(), 0) << record.parameters;
+}
+
 TEST(JsonText, IsValidJsonForAnyName) {
   std::string out;
   append_json_text(out, "/plain/name");

@@ -62,10 +62,11 @@ std::string transfer_text(uint64_t bytes, uint64_t calls, std::string_view call,
                           const Output& output) {
   const std::string calls_text = count_of(calls, call);
   if (calls == 0) return "nothing";
-  return fmt::format("{} in {} ({} a call); {} over the wall time, {} while in calls, which took {}",
-                     bytes_text(bytes, output), calls_text,
-                     format_bytes(double(bytes) / double(calls), output), rate_text(bytes, wall_s, output),
-                     rate_text(bytes, ns / 1e9, output), seconds_text(ns));
+  return fmt::format(
+      "{} in {} ({} a call); {} over the wall time, {} per thread while in calls, which took {} over all "
+      "threads",
+      bytes_text(bytes, output), calls_text, format_bytes(double(bytes) / double(calls), output),
+      rate_text(bytes, wall_s, output), rate_text(bytes, ns / 1e9, output), seconds_text(ns));
 }
 
 std::string percentage_text(uint64_t part, uint64_t whole) {

@@ -67,14 +67,26 @@ ssize_t get_result(Block* block, Call call) noexcept {
 template <typename Block, typename Call>
 int start_list(Block* const list[], int count, Call start) noexcept {
   ThreadLog* log = thread_log();
-  for (int i = 0; log != nullptr && i < count; ++i) {
-    if (Block* block = list[i]; block != nullptr && block->aio_lio_opcode != LIO_NOP) {
-      aio_blocks.begin(*log, block,
-                       block->aio_lio_opcode == LIO_READ ? PENSTOCK_CALL_READ : PENSTOCK_CALL_WRITE,
-                       block->aio_fildes, block->aio_offset, int64_t(block->aio_nbytes));
+  const auto each_block = [&](auto visit) {
+    for (int i = 0; log != nullptr && i < count; ++i) {
+      if (Block* block = list[i]; block != nullptr && block->aio_lio_opcode != LIO_NOP) {
+        visit(block);
+      }
     }
+  };
+  each_block([&](Block* block) {
+    aio_blocks.begin(*log, block,
+                     block->aio_lio_opcode == LIO_READ ? PENSTOCK_CALL_READ : PENSTOCK_CALL_WRITE,
+                     block->aio_fildes, block->aio_offset, int64_t(block->aio_nbytes));
+  });
+  const int result = start();
+  // With EINVAL the list was refused, and libc has not written to the blocks. After other errors, some of the
+  // operations may have started, and each block says how its operation ended.
+  if (const int saved_errno = errno; result != 0 && saved_errno == EINVAL) {
+    each_block([&](Block* block) { aio_blocks.end(*log, block, -saved_errno); });
+    errno = saved_errno;
   }
-  return start();
+  return result;
 }
 
 // Returns whether a pending operation has ended. If it has, stores its result in `result`. Called when the
