@@ -60,6 +60,7 @@ constexpr std::array<std::string_view, 11> kSystemPaths{"/proc",
 }  // namespace
 
 bool is_within(std::string_view path, std::string_view folder) {
+  if (folder == "/") return path.starts_with('/');
   return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
