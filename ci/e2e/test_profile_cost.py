@@ -55,7 +55,7 @@ class InstructionsPerCall(unittest.TestCase):
         self.assertGreater(added, 20, "it was not watched")
 
     def test_pread(self):
-        self.check(self.added("pread", "big"), 140)
+        self.check(self.added("pread", "big"), 145)
 
     def test_pread_that_is_traced(self):
         self.check(self.added("pread", "big", PENSTOCK_PROFILE_TRACE="1"), 240)
@@ -64,7 +64,7 @@ class InstructionsPerCall(unittest.TestCase):
         self.check(self.added("fread", "big", 64), 95)
 
     def test_open_fstat_read_close(self):
-        self.check(self.added("small", "small"), 1150)
+        self.check(self.added("small", "small"), 1190)
 
 
 main()
