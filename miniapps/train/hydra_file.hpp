@@ -15,12 +15,13 @@ namespace penstock {
 // mapping is merged key by key, any other value is replaced, as OmegaConf does.
 //
 // The file may be one that Hydra composed: then the result is what it has below the key `group`. Files that
-// its list `defaults` names are loaded first, or after it if they come after `_self_` in the list. Overrides have the forms of Hydra's command line, with the
-// group in front: "++workload.reader.read_threads=8", "++workload.train={epochs: 2}", "~workload.metric".
-// Interpolations (${...}) stay as they are.
+// its list `defaults` names are loaded first, or after it if they come after `_self_` in the list. Overrides
+// have the forms of Hydra's command line, with the group in front: "++workload.reader.read_threads=8",
+// "++workload.train={epochs: 2}", "~workload.metric". Interpolations (${...}) stay as they are.
 //
 // Errors: invalid_argument for what is no mapping, for entries of `defaults` that need Hydra's search path,
-// for a key that a mapping has twice, and for words that are no override. Throws YAML::Exception for what is no YAML or cannot be read.
+// for a key that a mapping has twice, and for words that are no override. Throws YAML::Exception for what is
+// no YAML or cannot be read.
 Result<YAML::Node> load_hydra_file(const std::string& file, const std::string& group,
                                    const std::vector<std::string>& overrides);
 

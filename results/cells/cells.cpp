@@ -194,7 +194,8 @@ std::string emulation(const Json& facts) {
 
 namespace {
 
-// The back end and the options of the data tier, without its path; the whole spec if this version cannot parse it.
+// The back end and the options of the data tier, without its path; the whole spec if this version cannot
+// parse it.
 // "" if the record has none.
 std::string tier_kind(const Record& record) {
   const std::string spec = member_text(member_object(record.tiers, "data"), "spec");
