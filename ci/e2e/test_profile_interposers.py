@@ -15,6 +15,7 @@ LINKED = PROGRAMS / "penstock_profile_calls_linked"
 MADE_OF_SYSCALL = PROGRAMS / "libpenstock_profile_made_of_syscall.so"
 COUNTS = {"opens": 1, "closes": 2, "syncs": 1, "seeks": 1, "reads": 3, "writes": 6, "bytes_read": 300, "bytes_written": 600, "mmaps": 2, "mapped_bytes": 1200}
 STREAMS = PROGRAMS / "penstock_profile_streams"
+BAD_POINTERS = PROGRAMS / "penstock_profile_bad_pointers"
 MADE_OF_CALLS = PROGRAMS / "libpenstock_profile_made_of_calls.so"
 ALLOCATORS = ("libtcmalloc.so.4", "libtcmalloc_debug.so.4", "libtcmalloc_and_profiler.so.4", "libtcmalloc_minimal.so.4", "libjemalloc.so.2",
               "libmimalloc.so.2", "libmimalloc.so.2.0")
@@ -80,6 +81,15 @@ class MadeOfOtherCalls(ProgramsTest):
         self.assertEqual({name: alone[name] for name in ("opens", "closes", "seeks", "writes", "bytes_written", "bytes_read")},
                          {"opens": 4, "closes": 4, "seeks": 0, "writes": 100, "bytes_written": 1000, "bytes_read": 2500})
         self.assertEqual(self.rows(LD_PRELOAD=str(MADE_OF_CALLS)), alone)
+
+
+@unittest.skipIf(not BAD_POINTERS.exists(), "this build has no such programs")
+class BadPointers(ProgramsTest):
+    def test_each_call_fails_as_without_us(self):
+        alone = subprocess.run([BAD_POINTERS], capture_output=True, text=True, check=True, timeout=120).stdout.splitlines()
+        _, _, output = self.profiled([BAD_POINTERS], timeout=120)
+        self.assertGreater(len(alone), 80)
+        self.assertEqual(output.decode().splitlines(), alone)
 
 
 if __name__ == "__main__":

@@ -55,12 +55,16 @@ auto submit_blocks(long count, const KernelAioBlock* const* blocks, auto call) n
     return call();
   }
   inside_io_submit = true;
-  for (long i = 0; i < count; ++i) {
-    add_kernel_operation(*log, *blocks[i]);
+  ReadableMemory pointers;
+  ReadableMemory memory;
+  long readable_count = 0;  // the kernel accepts no block from the first unreadable one on
+  while (readable_count < count && pointers.has(&blocks[readable_count], sizeof(blocks[0])) &&
+         memory.has(blocks[readable_count], sizeof(KernelAioBlock))) {
+    add_kernel_operation(*log, *blocks[readable_count++]);
   }
   const auto accepted_count = call();
   inside_io_submit = false;
-  for (long i = accepted_count < 0 ? 0 : accepted_count; i < count; ++i) {
+  for (long i = accepted_count < 0 ? 0 : accepted_count; i < readable_count; ++i) {
     remove_kernel_operation(*blocks[i]);
   }
   return accepted_count;

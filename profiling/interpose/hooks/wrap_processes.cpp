@@ -275,7 +275,8 @@ void before_exec(const char* path) noexcept {
     begin_log();
   }
   if (!log_suspended()) {
-    add_event(PENSTOCK_EVENT_EXEC, 0, path);
+    ReadableMemory memory;
+    add_event(PENSTOCK_EVENT_EXEC, 0, path != nullptr && memory.has_text(path) ? path : nullptr);
     count_unseen_transfers();
     end_session(PENSTOCK_EXECUTED);
   }
@@ -414,17 +415,15 @@ bool has_ended(int status) noexcept {
 
 template <typename Wait>
 pid_t wait_and_record(int* status, Wait wait) noexcept {
-  int wait_status = 0;
-  const pid_t pid = wait(&wait_status);
+  int own_status = 0;
+  int* wait_status = status != nullptr ? status : &own_status;
+  const pid_t pid = wait(wait_status);
   if (pid > 0) {
     const int saved_errno = errno;
-    if (has_ended(wait_status)) {
+    if (has_ended(*wait_status)) {
       note_reaped(pid);
     }
     errno = saved_errno;
-    if (status != nullptr) {
-      *status = wait_status;
-    }
   }
   return pid;
 }
@@ -445,7 +444,6 @@ PENSTOCK_WRAP(pid_t, wait4, (pid_t which, int* status, int flags, rusage* usage)
 PENSTOCK_WRAP(int, waitid, (int kind, unsigned which, siginfo_t* info, int flags)) {
   siginfo_t own_info{};
   siginfo_t* wait_status = info != nullptr ? info : &own_info;
-  wait_status->si_pid = 0;
   const int result = real_waitid(kind, which, wait_status, flags);
   if (result == 0 && wait_status->si_pid > 0 && (flags & WNOWAIT) == 0 &&
       (wait_status->si_code == CLD_EXITED || wait_status->si_code == CLD_KILLED ||

@@ -258,7 +258,10 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
 #ifdef SYS_openat2
     case SYS_openat2:
       return open_and_count(arguments.fd(), pointer<const char>(arguments.b),
-                            arguments.c == 0 ? 0 : int(*pointer<const uint64_t>(arguments.c)), call);
+                            ReadableMemory{}.has(pointer<void>(arguments.c), sizeof(uint64_t))
+                                ? int(*pointer<const uint64_t>(arguments.c))
+                                : 0,
+                            call);
 #endif
 #ifdef SYS_close_range
     case SYS_close_range:
@@ -365,6 +368,14 @@ __attribute__((used)) long penstock_syscall(long number, long a, long b, long c,
   return call_that_transfers(arguments);
 }
 
+// Whether clone3() makes a thread or a child that shares this memory. Also true if its arguments cannot be
+// read: then the kernel refuses the call.
+__attribute__((used)) bool penstock_clone_shares_memory(const uint64_t* clone_arguments) noexcept {
+  constexpr uint64_t kSharesMemoryFlag = 0x100;  // the flag CLONE_VM
+  return !ReadableMemory{}.has(clone_arguments, sizeof(uint64_t)) ||
+         (*clone_arguments & kSharesMemoryFlag) != 0;
+}
+
 #if defined(__x86_64__)
 __attribute__((used)) long penstock_syscall_failed(long result) noexcept {
   return with_errno(result);
@@ -396,7 +407,23 @@ __attribute__((visibility("default"), naked)) long wrap_syscall() {
       "jmp 0b\n"
       "2: testq %rsi, %rsi\n"  // no arguments: goes to the kernel directly
       "jz 3f\n"
-      "testq $0x100, (%rsi)\n"
+      "pushq %rdi\n"
+      "pushq %rsi\n"
+      "pushq %rdx\n"
+      "pushq %rcx\n"
+      "pushq %r8\n"
+      "pushq %r9\n"
+      "subq $8, %rsp\n"  // aligns the stack for the call
+      "movq %rsi, %rdi\n"
+      "call penstock_clone_shares_memory\n"
+      "addq $8, %rsp\n"
+      "popq %r9\n"
+      "popq %r8\n"
+      "popq %rcx\n"
+      "popq %rdx\n"
+      "popq %rsi\n"
+      "popq %rdi\n"
+      "testb %al, %al\n"
       "jz 0b\n"
       "3: movq %rdi, %rax\n"
       "movq %rsi, %rdi\n"
@@ -419,7 +446,7 @@ __attribute__((visibility("default"), naked)) long wrap_syscall() {
 PENSTOCK_WRAP(long, syscall, (long number, long a, long b, long c, long d, long e, long f)) {
   constexpr unsigned long kSharesMemoryFlag = 0x100;  // the flag CLONE_VM
   if ((number == SYS_clone && (static_cast<unsigned long>(a) & kSharesMemoryFlag) != 0) ||
-      (number == SYS_clone3 && (*pointer<const uint64_t>(a) & kSharesMemoryFlag) != 0)) {
+      (number == SYS_clone3 && penstock_clone_shares_memory(pointer<const uint64_t>(a)))) {
     return real_syscall(number, a, b, c, d, e, f);
   }
   return penstock_syscall(number, a, b, c, d, e, f);

@@ -79,6 +79,23 @@ void save_environment() noexcept {
   }
 }
 
+bool WatchedEnvironment::is_readable(char* const* given) noexcept {
+  ReadableMemory entries;
+  ReadableMemory texts;
+  for (; given != nullptr; ++given) {
+    if (!entries.has(given)) {
+      return false;
+    }
+    if (*given == nullptr) {
+      return true;
+    }
+    if (!texts.has_text(*given)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 size_t WatchedEnvironment::count(char* const* given) noexcept {
   size_t n = 0;
   while (given != nullptr && given[n] != nullptr) {
@@ -95,7 +112,7 @@ size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
 
 WatchedEnvironment::WatchedEnvironment(char* const* given, char** entries, char* preload) noexcept
     : environment_(given) {
-  if (library_path == nullptr || saved_count == 0) {
+  if (library_path == nullptr || saved_count == 0 || entries == nullptr) {
     return;
   }
   const char* given_preload = find_variable(given, kPreload);

@@ -21,8 +21,11 @@ void save_environment() noexcept;
 class WatchedEnvironment {
  public:
   static constexpr size_t kMostAdded = 16;
+  // Whether all of the given environment can be read. Otherwise the exec fails, and the result is what was
+  // given.
+  static bool is_readable(char* const* given) noexcept;
   // The result is written to `entries`, which has space for count(given) + kMostAdded + 1 pointers. `preload`
-  // has space for preload_bytes(given) bytes.
+  // has space for preload_bytes(given) bytes. `entries` is null if the environment is not readable.
   WatchedEnvironment(char* const* given, char** entries, char* preload) noexcept;
   char* const* get() const noexcept { return environment_; }
 
@@ -36,10 +39,14 @@ class WatchedEnvironment {
 }  // namespace penstock::interpose
 
 // Makes a WatchedEnvironment called `name`, with its memory in the caller's stack frame.
-#define PENSTOCK_WATCHED_ENVIRONMENT(name, given)                                                        \
-  const ::penstock::interpose::WatchedEnvironment name(                                                  \
-      given,                                                                                             \
-      static_cast<char**>(__builtin_alloca((::penstock::interpose::WatchedEnvironment::count(given) +    \
-                                            ::penstock::interpose::WatchedEnvironment::kMostAdded + 1) * \
-                                           sizeof(char*))),                                              \
-      static_cast<char*>(__builtin_alloca(::penstock::interpose::WatchedEnvironment::preload_bytes(given))))
+#define PENSTOCK_WATCHED_ENVIRONMENT(name, given)                                                            \
+  const bool name##_is_readable = ::penstock::interpose::WatchedEnvironment::is_readable(given);             \
+  char* const* const name##_given = name##_is_readable ? (given) : nullptr;                                  \
+  auto** const name##_entries =                                                                              \
+      static_cast<char**>(__builtin_alloca((::penstock::interpose::WatchedEnvironment::count(name##_given) + \
+                                            ::penstock::interpose::WatchedEnvironment::kMostAdded + 1) *     \
+                                           sizeof(char*)));                                                  \
+  const ::penstock::interpose::WatchedEnvironment name(                                                      \
+      given, name##_is_readable ? name##_entries : nullptr,                                                  \
+      static_cast<char*>(                                                                                    \
+          __builtin_alloca(::penstock::interpose::WatchedEnvironment::preload_bytes(name##_given))))

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 
 namespace penstock::interpose {
 
@@ -67,5 +69,41 @@ template <typename T>
 long as_argument(T* pointer) noexcept {
   return reinterpret_cast<long>(pointer);
 }
+
+// Tells whether the program's memory can be read, before something is read that the kernel has not read yet:
+// where the program gives a bad pointer, the kernel answers EFAULT, and this library must not crash.
+// Remembers the last page, so that neighbouring memory costs no further system call. Any thread and handler
+// may use its own object.
+class ReadableMemory {
+ public:
+  bool has(const void* at) noexcept {
+    constexpr uintptr_t kPageBytes = 4096;  // the smallest page of any machine
+    constexpr long kNoSuchChange = -1;
+    const uintptr_t page = reinterpret_cast<uintptr_t>(at) & ~(kPageBytes - 1);
+    if (page == page_) {
+      return true;
+    }
+    // The kernel first reads the set of signals, and only then finds that it shall do nothing with it.
+    if (system_call(SYS_rt_sigprocmask, kNoSuchChange, long(page), 0, 8) == -EFAULT) {
+      return false;
+    }
+    page_ = page;
+    return true;
+  }
+  bool has(const void* at, size_t bytes) noexcept {
+    return has(at) && has(static_cast<const char*>(at) + bytes - 1);
+  }
+  bool has_text(const char* text) noexcept {
+    for (; has(text); ++text) {
+      if (*text == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  uintptr_t page_ = 1;  // no page
+};
 
 }  // namespace penstock::interpose
