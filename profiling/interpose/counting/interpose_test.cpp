@@ -226,7 +226,7 @@ TEST(WatchedEnvironment, AddsMissingVariables) {
   const auto environment = [](std::vector<const char*> given) {
     given.push_back(nullptr);
     char* const* variables = const_cast<char* const*>(given.data());
-    PENSTOCK_WATCHED_ENVIRONMENT(watched, variables);
+    PENSTOCK_WATCHED_ENVIRONMENT(watched, variables, true);
     std::vector<std::string> all;
     for (char* const* at = watched.get(); *at != nullptr; ++at) all.emplace_back(*at);
     return all;

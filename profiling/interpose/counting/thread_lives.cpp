@@ -250,8 +250,9 @@ void copy_names_to_session(const char* old_base) noexcept {
 // inside an Update may need it to begin a log. The log of a thread that has died is ignored.
 bool wait_for_updates() noexcept {
   constexpr int64_t kMostWaitNs = 2'000'000'000;
+  constexpr unsigned kMostTries = 20'000'000;  // a bound also if the clock stands still
   const int64_t begin_ns = nanoseconds(CLOCK_MONOTONIC);
-  for (;;) {
+  for (unsigned tries = 0;; ++tries) {
     bool is_busy = false;
     {
       const LockGuard guard(logs_lock);
@@ -262,7 +263,7 @@ bool wait_for_updates() noexcept {
     if (!is_busy) {
       return true;
     }
-    if (nanoseconds(CLOCK_MONOTONIC) - begin_ns > kMostWaitNs) {
+    if (nanoseconds(CLOCK_MONOTONIC) - begin_ns > kMostWaitNs || tries == kMostTries) {
       return false;
     }
     system_call(SYS_sched_yield);

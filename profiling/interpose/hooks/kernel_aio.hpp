@@ -46,14 +46,21 @@ void count_kernel_events(const KernelAioEvent* events, long count) noexcept;
 // twice. If a handler calls io_submit() while the flag is set, its blocks are not counted either.
 extern thread_local bool inside_io_submit __attribute__((tls_model("initial-exec")));
 
+// Counts the operations whose results are in the ring of `context`, also if the program takes them out of the
+// ring's memory itself (as libaio's header shows) and calls nothing. Called before io_submit(), with
+// `accepted` 0; after it, with the number of accepted blocks; and before io_destroy(), with `ends` true.
+// `context` is the ring's address.
+void count_ring_of_context(const void* context, long accepted, bool ends = false) noexcept;
+
 // Makes `call`, which submits the first `count` of `blocks` and returns how many the kernel accepted. All
 // operations are remembered before the call, because another thread may receive their results before the call
 // returns. Operations that the kernel did not accept are forgotten after the call.
-auto submit_blocks(long count, const KernelAioBlock* const* blocks, auto call) noexcept {
+auto submit_blocks(const void* context, long count, const KernelAioBlock* const* blocks, auto call) noexcept {
   ThreadLog* log = inside_io_submit ? nullptr : thread_log();
   if (log == nullptr) {
     return call();
   }
+  count_ring_of_context(context, 0);
   inside_io_submit = true;
   ReadableMemory pointers;
   ReadableMemory memory;
@@ -64,6 +71,9 @@ auto submit_blocks(long count, const KernelAioBlock* const* blocks, auto call) n
   }
   const auto accepted_count = call();
   inside_io_submit = false;
+  if (accepted_count > 0) {
+    count_ring_of_context(context, accepted_count);
+  }
   for (long i = accepted_count < 0 ? 0 : accepted_count; i < readable_count; ++i) {
     remove_kernel_operation(*blocks[i]);
   }

@@ -29,6 +29,7 @@ namespace penstock::interpose {
 namespace {
 
 constexpr int64_t kMostWaitNs = 5'000'000'000;
+constexpr unsigned kMostTries = 200'000;  // a bound also if the clock stands still
 
 // The numbers of running walks and forks. A walk or a fork first increases its own counter, and then reads
 // the other counter. So if a walk and a fork begin at the same time, at least one of them sees the other and
@@ -63,7 +64,7 @@ void subtract_one(std::atomic<unsigned>& counter) noexcept {
 bool wait_until_zero(const std::atomic<unsigned>& counter) noexcept {
   const int64_t until = nanoseconds(CLOCK_MONOTONIC) + kMostWaitNs;
   for (unsigned tries = 0; counter.load() != 0; ++tries) {
-    if (nanoseconds(CLOCK_MONOTONIC) > until) {
+    if (nanoseconds(CLOCK_MONOTONIC) > until || tries > kMostTries) {
       return false;
     }
     const timespec pause_time{.tv_sec = 0, .tv_nsec = 50'000};

@@ -29,9 +29,39 @@ template <unsigned kCopy>
 constinit FunctionOfCopy<int(Handle, int*), kCopy> type_size{"MPI_Type_size"};
 template <unsigned kCopy>
 constinit FunctionOfCopy<int(const void*, Handle, int*), kCopy> get_count{"MPI_Get_count"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<int(const void*, Handle, long long*), kCopy> get_elements{"MPI_Get_elements_x"};
+template <unsigned kCopy>
+constinit FunctionOfCopy<void(), kCopy> mpich_function{"MPIR_Dup_fn"};
 
+// MPI_BYTE; 0 if this MPI library is unknown. In Open MPI it is the address of a variable. In MPICH and the
+// libraries that are made of it (Intel MPI, MVAPICH) it is a constant; all of them have MPIR_Dup_fn.
+template <unsigned kCopy>
+Handle byte_type() noexcept {
+  constexpr Handle kByteOfMpich = 0x4c00010d;
+  if (const auto byte = ompi_byte<kCopy>.pointer(); byte != nullptr) {
+    return reinterpret_cast<Handle>(byte);
+  }
+  return mpich_function<kCopy>.pointer() != nullptr ? kByteOfMpich : 0;
+}
+
+// The bytes that a call has moved, according to its status. Counted in bytes, because the last element may be
+// incomplete at the end of a file; MPI has no count of elements then. If the number is not known, the result
+// is the requested bytes; `status` is null for calls that have only begun.
 template <unsigned kCopy>
 int64_t transferred_bytes(const void* status, Handle type, int requested_count) noexcept {
+  if (const Handle byte = status != nullptr ? byte_type<kCopy>() : 0; byte != 0) {
+    long long bytes = -1;
+    if (get_elements<kCopy>.pointer() != nullptr && get_elements<kCopy>(status, byte, &bytes) == 0 &&
+        bytes >= 0) {
+      return bytes;
+    }
+    int small_bytes = -1;
+    if (get_count<kCopy>.pointer() != nullptr && get_count<kCopy>(status, byte, &small_bytes) == 0 &&
+        small_bytes >= 0) {
+      return small_bytes;
+    }
+  }
   int type_bytes = 0;
   int count = requested_count;
   if (type_size<kCopy>.pointer() == nullptr || type_size<kCopy>(type, &type_bytes) != 0) {

@@ -8,7 +8,6 @@
 // counting.hpp) or while that thread held file_lock, what the handler adds is deferred or counts as dropped.
 // Forks: the child first resets the locks and leaves the parent's session. Only then does it count. vfork's
 // child runs in its parent's memory and is not recorded (log_suspended()).
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -18,7 +17,6 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +25,7 @@
 #include "profiling/interpose/counting/thread_log.hpp"
 #include "profiling/interpose/hooks/loader_walk.hpp"
 #include "profiling/interpose/hooks/processes.hpp"
+#include "profiling/interpose/hooks/program_check.hpp"
 #include "profiling/interpose/hooks/recording.hpp"
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/hooks/wrap.hpp"
@@ -220,49 +219,14 @@ PENSTOCK_WRAP(pid_t, vfork, ()) {
 
 namespace {
 
-// True unless the program's first bytes or its mode show that it cannot load this library. A static program
-// cannot load it, and neither can one that gains rights (set-user-ID). Called between fork and exec, also in
-// a vfork's child. So it uses only a small buffer on the stack and direct system calls.
-bool is_watchable(const char* path) noexcept {
-  const long fd = system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    return true;  // the exec will fail and report the error
-  }
-  struct stat status {};
-  alignas(8) char first_bytes[1024];
-  const long bytes = system_call(SYS_pread64, fd, as_argument(first_bytes), sizeof(first_bytes), 0);
-  const bool has_stat = system_call(SYS_fstat, fd, as_argument(&status)) == 0;
-  system_call(SYS_close, fd);
-  if (has_stat && (status.st_mode & (S_ISUID | S_ISGID)) != 0) {
-    return false;
-  }
-  Elf64_Ehdr header{};
-  if (bytes < long(sizeof(header)) || memcmp(first_bytes, ELFMAG, SELFMAG) != 0 ||
-      first_bytes[EI_CLASS] != ELFCLASS64) {
-    return true;
-  }
-  memcpy(&header, first_bytes, sizeof(header));
-  for (unsigned i = 0; i < header.e_phnum; ++i) {
-    const uint64_t offset = header.e_phoff + uint64_t{i} * sizeof(Elf64_Phdr);
-    Elf64_Phdr program_header{};
-    if (offset + sizeof(program_header) > uint64_t(bytes)) {
-      return true;
-    }
-    memcpy(&program_header, first_bytes + offset, sizeof(program_header));
-    if (program_header.p_type == PT_INTERP) {
-      return true;
-    }
-  }
-  return header.e_type != ET_EXEC && header.e_type != ET_DYN;
-}
-
 // Ends the session of a process that is about to execute another program. Called before the call, in the
 // thread that makes it; other threads run until the kernel ends them. In a vfork's child the session is the
 // parent's, and is not ended: the child only stores the program's name for its parent.
 // Order: the event and count_unseen_transfers() add to the session, so end_session() is last.
-void before_exec(const char* path) noexcept {
+void before_exec(const ExecutedProgram& program) noexcept {
+  const char* const path = program.path();
 #if defined(__x86_64__)
-  if (log_suspended() && path != nullptr && !is_watchable(path)) {
+  if (log_suspended() && path != nullptr && !program.is_watchable()) {
     strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
   }
 #endif
@@ -271,7 +235,7 @@ void before_exec(const char* path) noexcept {
   // forked child knows its parent's pid there. So the child begins a session now. Otherwise the program's
   // name would not be recorded.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
-      path != nullptr && (has_kept_access() || system_call(SYS_getppid) == 0 || !is_watchable(path))) {
+      path != nullptr && (has_kept_access() || system_call(SYS_getppid) == 0 || !program.is_watchable())) {
     begin_log();
   }
   if (!log_suspended()) {
@@ -300,22 +264,28 @@ int after_failed_exec(int result) noexcept {
 // The new environment is built on this thread's stack (alloca), because this may run between fork and exec,
 // where malloc is not allowed.
 PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
-  before_exec(path);
+  const ExecutedProgram program(AT_FDCWD, path);
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  before_exec(program);
   return after_failed_exec(real_execve(path, arguments, watched.get()));
 }
-long penstock::interpose::execute(const char* path, char* const* arguments,
-                                  char* const* environment) noexcept {
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
-  before_exec(path);
+long penstock::interpose::execute(long number, int at, const char* path, char* const* arguments,
+                                  char* const* environment, int flags) noexcept {
+  const ExecutedProgram program(at, path);
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  before_exec(program);
   const long failed =
-      kernel_call(SYS_execve, as_argument(path), as_argument(arguments), as_argument(watched.get()));
+      number == SYS_execveat
+          ? kernel_call(SYS_execveat, at, as_argument(path), as_argument(arguments),
+                        as_argument(watched.get()), flags)
+          : kernel_call(SYS_execve, as_argument(path), as_argument(arguments), as_argument(watched.get()));
   errno = int(-failed);
   return after_failed_exec(-1);
 }
 PENSTOCK_WRAP(int, execvpe, (const char* file, char* const arguments[], char* const environment[])) {
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
-  before_exec(file);
+  const ExecutedProgram program(file);
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  before_exec(program);
   return after_failed_exec(real_execvpe(file, arguments, watched.get()));
 }
 PENSTOCK_WRAP(int, execv, (const char* path, char* const arguments[])) {
@@ -325,14 +295,16 @@ PENSTOCK_WRAP(int, execvp, (const char* file, char* const arguments[])) {
   return wrap_execvpe(file, arguments, environ);
 }
 PENSTOCK_WRAP(int, fexecve, (int fd, char* const arguments[], char* const environment[])) {
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
-  before_exec("");
+  const ExecutedProgram program(fd, "");
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  before_exec(program);
   return after_failed_exec(real_fexecve(fd, arguments, watched.get()));
 }
 PENSTOCK_WRAP(int, execveat,
               (int at, const char* path, char* const arguments[], char* const environment[], int flags)) {
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);
-  before_exec(path);
+  const ExecutedProgram program(at, path);
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  before_exec(program);
   return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
 }
 
@@ -388,17 +360,18 @@ int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   return result;
 }
 }  // namespace
-#define PENSTOCK_SPAWN(name)                                                                                 \
+#define PENSTOCK_SPAWN(name, ...)                                                                            \
   PENSTOCK_WRAP(int, name,                                                                                   \
                 (pid_t * pid, const char* path, const posix_spawn_file_actions_t* actions,                   \
                  const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) { \
-    PENSTOCK_WATCHED_ENVIRONMENT(watched, environment);                                                      \
-    return spawn_and_record(pid, path, [&](pid_t* child) {                                                   \
+    const ExecutedProgram program(__VA_ARGS__);                                                              \
+    PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());                              \
+    return spawn_and_record(pid, program.path(), [&](pid_t* child) {                                         \
       return real_##name(child, path, actions, attributes, arguments, watched.get());                        \
     });                                                                                                      \
   }
-PENSTOCK_SPAWN(posix_spawn)
-PENSTOCK_SPAWN(posix_spawnp)
+PENSTOCK_SPAWN(posix_spawn, AT_FDCWD, path)
+PENSTOCK_SPAWN(posix_spawnp, path)
 
 // Adds an event for a child that was waited for. From the wait on, the kernel's counters of this process
 // include the child's. Readers need the event to compare these counters with what was counted. The event is

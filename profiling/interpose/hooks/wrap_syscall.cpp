@@ -71,8 +71,11 @@ long call_on_process(const Arguments& arguments) noexcept {
       }
       return arguments();
     case SYS_execve:
-      return execute(pointer<const char>(arguments.a), pointer<char*>(arguments.b),
-                     pointer<char*>(arguments.c));
+      return execute(arguments.number, AT_FDCWD, pointer<const char>(arguments.a),
+                     pointer<char*>(arguments.b), pointer<char*>(arguments.c), 0);
+    case SYS_execveat:
+      return execute(arguments.number, int(arguments.a), pointer<const char>(arguments.b),
+                     pointer<char*>(arguments.c), pointer<char*>(arguments.d), int(arguments.e));
 #ifdef SYS_fork
     case SYS_fork:
 #endif
@@ -138,7 +141,11 @@ long call_on_process(const Arguments& arguments) noexcept {
 long call_on_queue(const Arguments& arguments) noexcept {
   switch (arguments.number) {
     case SYS_io_submit:
-      return submit_blocks(arguments.b, pointer<const KernelAioBlock*>(arguments.c), arguments);
+      return submit_blocks(pointer<const void>(arguments.a), arguments.b,
+                           pointer<const KernelAioBlock*>(arguments.c), arguments);
+    case SYS_io_destroy:
+      count_ring_of_context(pointer<const void>(arguments.a), 0, true);
+      return arguments();
     case SYS_io_uring_setup: {
       const long fd = arguments();
       if (fd >= 0) {

@@ -50,7 +50,7 @@ const char* find_variable(char* const* environment, const char* variable) noexce
 // False if the loader of the program could not open this library, and would print an error: the root has
 // changed, or the process may not read it any more. Also false if system calls are restricted: this library,
 // loaded anew, would not know that.
-bool can_load_library() noexcept {
+bool can_open_library() noexcept {
   if (is_sealed.load(std::memory_order_relaxed)) {
     return false;
   }
@@ -62,6 +62,26 @@ bool can_load_library() noexcept {
     system_call(SYS_close, fd);
   }
   return fd >= 0;
+}
+
+// Copies LD_PRELOAD to `copy`, without this library and without the separator after it. Returns false if the
+// library is not in it.
+bool copy_without_library(const char* preload, char* copy) noexcept {
+  bool is_found = false;
+  const char* at = preload + kPreloadBytes;
+  char* end = stpcpy(copy, kPreload);
+  while (*at != 0) {
+    const size_t bytes = strcspn(at, ": ");
+    const size_t with_separator = bytes + (at[bytes] != 0 ? 1 : 0);
+    if (library_path != nullptr && bytes == strlen(library_path) && memcmp(at, library_path, bytes) == 0) {
+      is_found = true;
+    } else {
+      end = static_cast<char*>(mempcpy(end, at, with_separator));
+    }
+    at += with_separator;
+  }
+  *end = 0;
+  return is_found;
 }
 
 }  // namespace
@@ -110,25 +130,29 @@ size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
          (preload == nullptr ? 0 : strlen(preload)) + 1;
 }
 
-WatchedEnvironment::WatchedEnvironment(char* const* given, char** entries, char* preload) noexcept
+WatchedEnvironment::WatchedEnvironment(char* const* given, char** entries, char* preload,
+                                       bool is_watchable) noexcept
     : environment_(given) {
-  if (library_path == nullptr || saved_count == 0 || entries == nullptr) {
+  if (entries == nullptr) {
     return;
   }
   const char* given_preload = find_variable(given, kPreload);
-  if (!can_load_library()) {
-    if (const char* named = given_preload == nullptr ? nullptr : strstr(given_preload, library_path);
-        named != nullptr) {
-      char* const end = static_cast<char*>(mempcpy(preload, given_preload, size_t(named - given_preload)));
-      const char* const rest = named + strlen(library_path);
-      strcpy(end, *rest == ':' || *rest == ' ' ? rest + 1 : rest);
+  if (!is_watchable || !can_open_library()) {
+    if (given_preload != nullptr && copy_without_library(given_preload, preload)) {
       size_t n = 0;
       for (; *given != nullptr; ++given) {
-        entries[n++] = *given == given_preload ? preload : *given;
+        if (*given != given_preload) {
+          entries[n++] = *given;
+        } else if (preload[kPreloadBytes] != 0) {
+          entries[n++] = preload;
+        }
       }
       entries[n] = nullptr;
       environment_ = entries;
     }
+    return;
+  }
+  if (library_path == nullptr || saved_count == 0) {
     return;
   }
   const bool loads_library = given_preload != nullptr && strstr(given_preload, library_path) != nullptr;

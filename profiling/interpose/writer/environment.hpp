@@ -1,7 +1,7 @@
 // Changes the environment of a program that is executed, so that it is profiled as well. This library is
 // added to LD_PRELOAD. Variables that begin with PENSTOCK_PROFILE_ are added if the program's new environment
-// lacks them, with the values that they had when this library was loaded. If the new program could not load
-// the library (keep_access()), the library is removed from LD_PRELOAD.
+// lacks them, with the values that they had when this library was loaded. If the program cannot load this
+// library, or may not open it any more (keep_access()), the library is removed from LD_PRELOAD instead.
 //
 // Threads: any thread that executes a program, also between fork and exec and in a vfork's child.
 // Locks: none.
@@ -26,7 +26,7 @@ class WatchedEnvironment {
   static bool is_readable(char* const* given) noexcept;
   // The result is written to `entries`, which has space for count(given) + kMostAdded + 1 pointers. `preload`
   // has space for preload_bytes(given) bytes. `entries` is null if the environment is not readable.
-  WatchedEnvironment(char* const* given, char** entries, char* preload) noexcept;
+  WatchedEnvironment(char* const* given, char** entries, char* preload, bool is_watchable) noexcept;
   char* const* get() const noexcept { return environment_; }
 
   static size_t count(char* const* given) noexcept;
@@ -39,7 +39,7 @@ class WatchedEnvironment {
 }  // namespace penstock::interpose
 
 // Makes a WatchedEnvironment called `name`, with its memory in the caller's stack frame.
-#define PENSTOCK_WATCHED_ENVIRONMENT(name, given)                                                            \
+#define PENSTOCK_WATCHED_ENVIRONMENT(name, given, is_watchable)                                              \
   const bool name##_is_readable = ::penstock::interpose::WatchedEnvironment::is_readable(given);             \
   char* const* const name##_given = name##_is_readable ? (given) : nullptr;                                  \
   auto** const name##_entries =                                                                              \
@@ -49,4 +49,5 @@ class WatchedEnvironment {
   const ::penstock::interpose::WatchedEnvironment name(                                                      \
       given, name##_is_readable ? name##_entries : nullptr,                                                  \
       static_cast<char*>(                                                                                    \
-          __builtin_alloca(::penstock::interpose::WatchedEnvironment::preload_bytes(name##_given))))
+          __builtin_alloca(::penstock::interpose::WatchedEnvironment::preload_bytes(name##_given))),         \
+      is_watchable)

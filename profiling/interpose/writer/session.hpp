@@ -107,6 +107,12 @@ inline int64_t nanoseconds(clockid_t clock) noexcept {
   return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
 }
 
+// Reads a clock as clock_gettime() does: the kernel's own function in the vDSO, which usually does not enter
+// the kernel; a system call if there is no vDSO. libc's clock_gettime() is not used, because a library of the
+// program may have replaced it (libfaketime). Set by start_ticks().
+using ClockFunction = long(clockid_t clock, timespec* time) noexcept;
+extern ClockFunction* read_clock;
+
 // The present time in the session's ticks. A session's clock is the processor's time stamp counter if that is
 // invariant, otherwise CLOCK_MONOTONIC. Any thread and any handler may call this.
 inline uint64_t ticks() noexcept {
@@ -118,10 +124,8 @@ inline uint64_t ticks() noexcept {
   if (session.stopped_ticks != 0) [[unlikely]] {
     return session.stopped_ticks;
   }
-  // This is called at every operation, so it does not enter the kernel. If the program has replaced the
-  // function, the times of operations are those of its clock.
   timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
+  read_clock(CLOCK_MONOTONIC, &time);
   return uint64_t(time.tv_sec) * 1'000'000'000 + uint64_t(time.tv_nsec);
 }
 

@@ -1,0 +1,161 @@
+// Reads the first bytes of a program, and of its interpreter if it is a script. Each question that cannot be
+// answered counts as "it can load the library": the exec fails by itself, or the program is as before.
+#include "profiling/interpose/hooks/program_check.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "profiling/interpose/writer/system.hpp"
+
+namespace penstock::interpose {
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr unsigned kOwnMachine = EM_X86_64;
+#else
+constexpr unsigned kOwnMachine = EM_AARCH64;
+#endif
+constexpr unsigned kMostProgramHeaders = 512;
+// The limit for scripts whose interpreter is a script again. The kernel has the same limit.
+constexpr int kMostScriptDepth = 4;
+
+// The loader ignores LD_PRELOAD in a program that gains rights.
+bool gains_rights(const char* path) noexcept {
+  struct stat status {};
+  if (system_call(SYS_newfstatat, AT_FDCWD, as_argument(path), as_argument(&status), 0) != 0) {
+    return false;
+  }
+  const auto user = uid_t(system_call(SYS_geteuid));
+  const bool changes_user = (status.st_mode & S_ISUID) != 0 && status.st_uid != user;
+  const bool changes_group = (status.st_mode & S_ISGID) != 0 && (status.st_mode & S_IXGRP) != 0 &&
+                             status.st_gid != gid_t(system_call(SYS_getegid));
+  const bool has_capabilities =
+      user != 0 && system_call(SYS_getxattr, as_argument(path), as_argument("security.capability"), 0, 0) > 0;
+  if (!changes_user && !changes_group && !has_capabilities) {
+    return false;
+  }
+  struct statfs mount {};
+  return system_call(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1 &&
+         (system_call(SYS_statfs, as_argument(path), as_argument(&mount)) != 0 ||
+          (mount.f_flags & ST_NOSUID) == 0);
+}
+
+const char* base_name(const char* path) noexcept {
+  const char* const slash = strrchr(path, '/');
+  return slash == nullptr ? path : slash + 1;
+}
+
+bool is_glibc_loader(const char* path) noexcept {
+  const char* const name = base_name(path);
+  return strncmp(name, "ld-linux", 8) == 0 || strncmp(name, "ld.so", 5) == 0 ||
+         strncmp(name, "ld-2.", 5) == 0 || strncmp(name, "ld-lsb", 6) == 0;
+}
+
+// Whether the ELF file names glibc's loader, or is that loader itself. A static program names none.
+bool uses_glibc_loader(long fd, const char* path, const Elf64_Ehdr& header) noexcept {
+  for (unsigned i = 0; i < header.e_phnum && i < kMostProgramHeaders; ++i) {
+    Elf64_Phdr program_header{};
+    if (system_call(SYS_pread64, fd, as_argument(&program_header), sizeof(program_header),
+                    long(header.e_phoff + uint64_t{i} * sizeof(program_header))) !=
+        long(sizeof(program_header))) {
+      return true;
+    }
+    if (program_header.p_type == PT_INTERP) {
+      char loader[256] = {};
+      const long bytes = system_call(SYS_pread64, fd, as_argument(loader), sizeof(loader) - 1,
+                                     long(program_header.p_offset));
+      return bytes <= 0 || is_glibc_loader(loader);
+    }
+  }
+  return is_glibc_loader(path);
+}
+
+bool can_load_library(const char* path, int depth) noexcept {
+  if (gains_rights(path)) {
+    return false;
+  }
+  const long fd =
+      system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) {
+    return true;  // the exec will fail and report the error, or the program may be executed but not read
+  }
+  alignas(Elf64_Ehdr) char first_bytes[257] = {};
+  const long bytes = system_call(SYS_pread64, fd, as_argument(first_bytes), sizeof(first_bytes) - 1, 0);
+  bool result = true;
+  if (bytes > 2 && first_bytes[0] == '#' && first_bytes[1] == '!') {
+    const char* const begin = first_bytes + 2 + strspn(first_bytes + 2, " \t");
+    first_bytes[begin - first_bytes + long(strcspn(begin, " \t\r\n"))] = 0;
+    result = *begin == 0 || depth == kMostScriptDepth || can_load_library(begin, depth + 1);
+  } else if (bytes > EI_CLASS && memcmp(first_bytes, ELFMAG, SELFMAG) == 0) {
+    Elf64_Ehdr header{};
+    memcpy(&header, first_bytes, sizeof(header));
+    result = first_bytes[EI_CLASS] == ELFCLASS64 &&
+             (bytes < long(sizeof(header)) ||
+              (header.e_machine == kOwnMachine && uses_glibc_loader(fd, path, header)));
+  }
+  system_call(SYS_close, fd);
+  return result;
+}
+
+}  // namespace
+
+ExecutedProgram::ExecutedProgram(int at, const char* path) noexcept : path_(path) {
+  if (ReadableMemory memory; path == nullptr || !memory.has_text(path)) {
+    return;
+  }
+  if (at == AT_FDCWD || path[0] == '/') {
+    is_watchable_ = can_load_library(path, 0);
+    return;
+  }
+  const int length =
+      snprintf(text_, sizeof(text_), "/proc/self/fd/%d%s%s", at, path[0] == 0 ? "" : "/", path);
+  if (length >= int(sizeof(text_))) {
+    return;
+  }
+  is_watchable_ = can_load_library(text_, 0);
+  char name[kMostPathBytes];
+  const long bytes = path[0] != 0 ? -1
+                                  : system_call(SYS_readlinkat, AT_FDCWD, as_argument(text_),
+                                                as_argument(name), sizeof(name) - 1);
+  if (bytes > 0) {
+    memcpy(text_, name, size_t(bytes));
+    text_[bytes] = 0;
+    path_ = text_;
+  }
+}
+
+ExecutedProgram::ExecutedProgram(const char* file) noexcept : path_(file) {
+  if (file == nullptr || strchr(file, '/') != nullptr) {
+    is_watchable_ = file == nullptr || can_load_library(file, 0);
+    return;
+  }
+  const char* folders = getenv("PATH");
+  for (const char* at = folders == nullptr ? "/bin:/usr/bin" : folders;; ++at) {
+    const size_t folder_bytes = strcspn(at, ":");
+    if (folder_bytes + 1 + strlen(file) + 1 <= sizeof(text_)) {
+      memcpy(text_, at, folder_bytes);
+      text_[folder_bytes] = '/';
+      strcpy(text_ + (folder_bytes == 0 ? 0 : folder_bytes + 1), file);
+      if (system_call(SYS_faccessat, AT_FDCWD, as_argument(text_), X_OK) == 0) {
+        path_ = text_;
+        is_watchable_ = can_load_library(text_, 0);
+        return;
+      }
+    }
+    at += folder_bytes;
+    if (*at == 0) {
+      return;
+    }
+  }
+}
+
+}  // namespace penstock::interpose
