@@ -22,6 +22,11 @@ namespace {
 // The limit for scripts whose interpreter is a script again, and so on. The kernel has the same limit.
 constexpr int kMostScriptDepth = 4;
 constexpr size_t kMostProgramHeaders = 512;
+#if defined(__aarch64__)
+constexpr unsigned kOwnMachine = EM_AARCH64;
+#else
+constexpr unsigned kOwnMachine = EM_X86_64;
+#endif
 
 struct Loader {
   bool has_loader = false;  // the program names its loader, so it is linked dynamically
@@ -77,6 +82,11 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& fi
   if (first_bytes.size() < sizeof elf_header)
     return make_error(Errc::permission_denied, "'{}' is no program: it ends too soon", program);
   std::memcpy(&elf_header, first_bytes.data(), sizeof elf_header);
+  if (elf_header.e_machine != kOwnMachine)
+    return not_watchable(program,
+                         fmt::format("it is a program for another processor (machine {} of ELF), and the "
+                                     "library for it is for this one",
+                                     elf_header.e_machine));
   const std::optional<Loader> loader = loader_of(fd, elf_header);
   if (!loader)
     return make_error(Errc::permission_denied, "'{}' is no program: its headers are wrong", program);
