@@ -47,7 +47,7 @@ Handle byte_type() noexcept {
 
 // The bytes that a call has moved, according to its status. Counted in bytes, because the last element may be
 // incomplete at the end of a file; MPI has no count of elements then. If the number is not known, the result
-// is the requested bytes; `status` is null for calls that have only begun.
+// is the requested bytes; `status` is null for calls that have only started.
 template <unsigned kCopy>
 int64_t transferred_bytes(const void* status, Handle type, int requested_count) noexcept {
   if (const Handle byte = status != nullptr ? byte_type<kCopy>() : 0; byte != 0) {
