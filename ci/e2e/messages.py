@@ -8,7 +8,7 @@ def message(key, **fields):
 
 
 MESSAGES = {
-    "accelerator-sentence": "The accelerator of",
+    "accelerator-sentence": "The accelerator utilization (AU) of",
     "ack-log-not-written": "log of acknowledgements",
     "all-samples-read": "{n} samples: all of them are read",
     "all-steps-done": "all its steps",
@@ -196,7 +196,7 @@ MESSAGES = {
     "remove-object-in-the-way": "take it away",
     "remove-whole-folder": "remove the folder",
     "remove-wrong-objects": "remove the objects that are wrong_bytes",
-    "repeats-of-several-runs": "1 row joins the repeats of {n} runs of the same work",
+    "repeats-of-several-runs": "{n} runs of the same work. To compare runs, give each",
     "restart-file-in-the-way": "remove it",
     "restore-store-file": "put that back",
     "restored-bytes-verified": "every byte proven against the seed",

@@ -99,10 +99,11 @@ class LimitedMachine(CorpusTest):
         (self.dir / "res").mkdir()
         (self.dir / "res").chmod(0o777)
         words = ["read", f"uring:{self.dir}/pics", "--threads", 2, "--depth", 32, *QUICK[2:], "--no-config", "--results", self.dir / "res"]
+        # The limit is that of the user, so other programs of the same user may leave too little for the ring itself.
         recorded = self.run_after([*prepare, "sh", "-c", 'ulimit -l 64 && exec "$@"'], *words, "--json", expect=None)
         if recorded.returncode != 0 or not re.search("regist", json.dumps(json.loads(recorded.stdout)["tiers"])):
             self.skipTest("buffers are registered here, or there is no io_uring")
-        self.assertRegex(self.run_after([*prepare, "sh", "-c", 'ulimit -l 64 && exec "$@"'], *words).stderr, "regist")
+        self.assertRegex(recorded.stderr, "regist")
 
     def test_no_stage_is_the_bottleneck_of_a_busy_accelerator(self):
         for _ in range(5):

@@ -91,7 +91,7 @@ class Report(CliTest):
         synthetic.write(self.dir / "runs", synthetic.whole_experiment() + synthetic.grid_experiment() + synthetic.saving_experiment())
         self.run_cli("report", "runs", "--to", "csv", "-o", "numbers")
         files = {path.name: list(csv.reader(io.StringIO(path.read_bytes().decode(), newline=""))) for path in (self.dir / "numbers").iterdir()}
-        for words in ("bandwidth-against-threads", "latency-against-threads", "payload-over-time", "how-busy-the-accelerator-was",
+        for words in ("bandwidth-against-threads", "latency-against-threads", "payload-over-time", "one-step-computing-and-waiting",
                       "where-the-time-went", "stages-of", "how-long-a-save-holds", "written-saved", "steps-saved"):
             self.assertTrue([name for name in files if words in name], words)
         for name, rows in files.items():

@@ -278,10 +278,12 @@ class S3Answers(CliTest):
         keys = "".join(f"{name} = {key}\n" for name, key in KEYS.items())
         self.store.asks_for_keys = True
         for word, files in {"training": {"credentials": "[training]\n" + keys}, "sso": {"config": "[default]\nsso_start_url = https://x\n"},
-                            "failing": {"config": "[default]\ncredential_process = false failing\n"}}.items():
+                            "'false'": {"config": "[default]\ncredential_process = false secret\n"}}.items():
             with self.subTest(word):
                 self.home(**files)
-                self.assertIn(word, self.describe(expect=1 + (word == "failing")).stderr)
+                stderr = self.describe(expect=1 + (word == "'false'")).stderr
+                self.assertIn(word, stderr)
+                self.assertNotIn("secret", stderr)
         self.home()
         self.assertIn("'/nonexistent/keys'", self.describe(expect=1, AWS_SHARED_CREDENTIALS_FILE="/nonexistent/keys").stderr)
         (self.dir / "home" / ".aws" / "credentials").mkdir()
