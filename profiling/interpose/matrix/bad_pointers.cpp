@@ -117,6 +117,8 @@ void try_transfers(int fd, int out) {
   TRY(syscall(SYS_io_setup, 4, &context) == 0 ? syscall(SYS_io_submit, context, 1, bad<void>()) : -1);
   void* block = bad<void>();
   TRY(syscall(SYS_io_setup, 4, &context) == 0 ? syscall(SYS_io_submit, context, 1, &block) : -1);
+  block = nullptr;
+  TRY(syscall(SYS_io_setup, 4, &context) == 0 ? syscall(SYS_io_submit, context, 1, &block) : -1);
   TRY(syscall(SYS_io_setup, 4, &context) == 0
           ? syscall(SYS_io_getevents, context, 0, 1, bad<void>(), bad<void>())
           : -1);

@@ -83,6 +83,9 @@ class ReadableMemory {
     if (page == page_) {
       return true;
     }
+    if (page == 0) {  // to the system call below, a null pointer means no set of signals
+      return false;
+    }
     // The kernel first reads the set of signals, and only then finds that it shall do nothing with it.
     if (system_call(SYS_rt_sigprocmask, kNoSuchChange, long(page), 0, 8) == -EFAULT) {
       return false;
