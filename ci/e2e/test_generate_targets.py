@@ -157,7 +157,7 @@ class Targets(GenerateTest):
                 self.assertEqual(os.listdir(out), [])
                 self.run_cli(*words, "--out", "source", "--samples", 1000)
                 done = self.run_cli("copy", "source", "--to", out, expect=1)
-                self.assertRegex(done.stderr, "the copy (needs [34].[0-9] MiB|makes 1 013 files and folders)")
+                self.assertRegex(done.stderr, "the copy (needs [34].[0-9]+ MiB|makes 1 013 files and folders)")
                 self.assertEqual(os.listdir(out), [])
                 self.run_cli(*words, "--out", out, "--samples", 400)
                 shutil.rmtree(self.dir / "source")

@@ -97,7 +97,8 @@ class Store(test_s3_answers.Store):
         http.server.ThreadingHTTPServer.__init__(self, ("127.0.0.1", 0), Handler)
         self.lock = threading.Lock()
         self.objects, self.marks, self.uploads, self.started = {}, {}, {}, 0
-        self.answer, self.times, self.completes = None, 0, False
+        self.answer, self.times, self.completes, self.asks_for_keys = None, 0, False, False
+        self.listings, self.pages = [], {}
         self.kind, self.fault, self.executes, self.seen = "", None, True, set()
         self.delimiter, self.left = None, 0
 

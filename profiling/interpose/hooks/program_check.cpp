@@ -60,47 +60,54 @@ bool is_glibc_loader(const char* path) noexcept {
          strncmp(name, "ld-2.", 5) == 0 || strncmp(name, "ld-lsb", 6) == 0;
 }
 
+enum class Loading { possible, impossible, never };  // never: it is static, so it loads nothing
+
 // Whether the ELF file names glibc's loader, or is that loader itself. A static program names none.
-bool uses_glibc_loader(long fd, const char* path, const Elf64_Ehdr& header) noexcept {
+Loading loading_of(long fd, const char* path, const Elf64_Ehdr& header) noexcept {
   for (unsigned i = 0; i < header.e_phnum && i < kMostProgramHeaders; ++i) {
     Elf64_Phdr program_header{};
     if (system_call(SYS_pread64, fd, as_argument(&program_header), sizeof(program_header),
                     long(header.e_phoff + uint64_t{i} * sizeof(program_header))) !=
         long(sizeof(program_header))) {
-      return true;
+      return Loading::possible;
     }
     if (program_header.p_type == PT_INTERP) {
       char loader[256] = {};
       const long bytes = system_call(SYS_pread64, fd, as_argument(loader), sizeof(loader) - 1,
                                      long(program_header.p_offset));
-      return bytes <= 0 || is_glibc_loader(loader);
+      return bytes <= 0 || is_glibc_loader(loader) ? Loading::possible : Loading::impossible;
     }
   }
-  return is_glibc_loader(path);
+  return is_glibc_loader(path) ? Loading::possible : Loading::never;
 }
 
-bool can_load_library(const char* path, int depth) noexcept {
+Loading loading_of(const char* path, int depth) noexcept {
   if (gains_rights(path)) {
-    return false;
+    return Loading::impossible;
   }
   const long fd =
       system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
-    return true;  // the exec will fail and report the error, or the program may be executed but not read
+    return Loading::possible;  // the exec will fail and report the error, or the program may be executed but
+                               // not read
   }
   alignas(Elf64_Ehdr) char first_bytes[257] = {};
   const long bytes = system_call(SYS_pread64, fd, as_argument(first_bytes), sizeof(first_bytes) - 1, 0);
-  bool result = true;
+  Loading result = Loading::possible;
   if (bytes > 2 && first_bytes[0] == '#' && first_bytes[1] == '!') {
     const char* const begin = first_bytes + 2 + strspn(first_bytes + 2, " \t");
     first_bytes[begin - first_bytes + long(strcspn(begin, " \t\r\n"))] = 0;
-    result = *begin == 0 || depth == kMostScriptDepth || can_load_library(begin, depth + 1);
+    if (*begin != 0 && depth != kMostScriptDepth) {
+      result = loading_of(begin, depth + 1);
+    }
   } else if (bytes > EI_CLASS && memcmp(first_bytes, ELFMAG, SELFMAG) == 0) {
     Elf64_Ehdr header{};
     memcpy(&header, first_bytes, sizeof(header));
-    result = first_bytes[EI_CLASS] == ELFCLASS64 &&
-             (bytes < long(sizeof(header)) ||
-              (header.e_machine == kOwnMachine && uses_glibc_loader(fd, path, header)));
+    if (first_bytes[EI_CLASS] != ELFCLASS64) {
+      result = Loading::impossible;
+    } else if (bytes >= long(sizeof(header))) {
+      result = header.e_machine == kOwnMachine ? loading_of(fd, path, header) : Loading::impossible;
+    }
   }
   system_call(SYS_close, fd);
   return result;
@@ -108,12 +115,18 @@ bool can_load_library(const char* path, int depth) noexcept {
 
 }  // namespace
 
+void ExecutedProgram::set_loading(const char* path) noexcept {
+  const Loading loading = loading_of(path, 0);
+  is_watchable_ = loading == Loading::possible;
+  keeps_preload_ = loading != Loading::impossible;
+}
+
 ExecutedProgram::ExecutedProgram(int at, const char* path) noexcept : path_(path) {
   if (ReadableMemory memory; path == nullptr || !memory.has_text(path)) {
     return;
   }
   if (at == AT_FDCWD || path[0] == '/') {
-    is_watchable_ = can_load_library(path, 0);
+    set_loading(path);
     return;
   }
   const int length =
@@ -121,7 +134,7 @@ ExecutedProgram::ExecutedProgram(int at, const char* path) noexcept : path_(path
   if (length >= int(sizeof(text_))) {
     return;
   }
-  is_watchable_ = can_load_library(text_, 0);
+  set_loading(text_);
   char name[kMostPathBytes];
   const long bytes = path[0] != 0 ? -1
                                   : system_call(SYS_readlinkat, AT_FDCWD, as_argument(text_),
@@ -135,7 +148,9 @@ ExecutedProgram::ExecutedProgram(int at, const char* path) noexcept : path_(path
 
 ExecutedProgram::ExecutedProgram(const char* file) noexcept : path_(file) {
   if (file == nullptr || strchr(file, '/') != nullptr) {
-    is_watchable_ = file == nullptr || can_load_library(file, 0);
+    if (file != nullptr) {
+      set_loading(file);
+    }
     return;
   }
   const char* folders = getenv("PATH");
@@ -147,7 +162,7 @@ ExecutedProgram::ExecutedProgram(const char* file) noexcept : path_(file) {
       strcpy(text_ + (folder_bytes == 0 ? 0 : folder_bytes + 1), file);
       if (system_call(SYS_faccessat, AT_FDCWD, as_argument(text_), X_OK) == 0) {
         path_ = text_;
-        is_watchable_ = can_load_library(text_, 0);
+        set_loading(text_);
         return;
       }
     }

@@ -24,11 +24,16 @@ class ExecutedProgram {
   // or of 32 bits, it gains rights (set-user-ID, set-group-ID, capabilities), or it is a script for such a
   // program. True if that is not known.
   bool is_watchable() const noexcept { return is_watchable_; }
+  // Whether LD_PRELOAD may stay as it is. It does for a static program too, which does not look at it: programs
+  // that this one executes may load the library.
+  bool keeps_preload() const noexcept { return keeps_preload_; }
 
  private:
+  void set_loading(const char* path) noexcept;
   static constexpr unsigned kMostPathBytes = 4096;
   const char* path_;
   bool is_watchable_ = true;
+  bool keeps_preload_ = true;
   char text_[kMostPathBytes];
 };
 

@@ -265,14 +265,14 @@ int after_failed_exec(int result) noexcept {
 // where malloc is not allowed.
 PENSTOCK_WRAP(int, execve, (const char* path, char* const arguments[], char* const environment[])) {
   const ExecutedProgram program(AT_FDCWD, path);
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.keeps_preload());
   before_exec(program);
   return after_failed_exec(real_execve(path, arguments, watched.get()));
 }
 long penstock::interpose::execute(long number, int at, const char* path, char* const* arguments,
                                   char* const* environment, int flags) noexcept {
   const ExecutedProgram program(at, path);
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.keeps_preload());
   before_exec(program);
   const long failed =
       number == SYS_execveat
@@ -284,7 +284,7 @@ long penstock::interpose::execute(long number, int at, const char* path, char* c
 }
 PENSTOCK_WRAP(int, execvpe, (const char* file, char* const arguments[], char* const environment[])) {
   const ExecutedProgram program(file);
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.keeps_preload());
   before_exec(program);
   return after_failed_exec(real_execvpe(file, arguments, watched.get()));
 }
@@ -296,14 +296,14 @@ PENSTOCK_WRAP(int, execvp, (const char* file, char* const arguments[])) {
 }
 PENSTOCK_WRAP(int, fexecve, (int fd, char* const arguments[], char* const environment[])) {
   const ExecutedProgram program(fd, "");
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.keeps_preload());
   before_exec(program);
   return after_failed_exec(real_fexecve(fd, arguments, watched.get()));
 }
 PENSTOCK_WRAP(int, execveat,
               (int at, const char* path, char* const arguments[], char* const environment[], int flags)) {
   const ExecutedProgram program(at, path);
-  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.keeps_preload());
   before_exec(program);
   return after_failed_exec(real_execveat(at, path, arguments, watched.get(), flags));
 }
@@ -365,7 +365,7 @@ int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
                 (pid_t * pid, const char* path, const posix_spawn_file_actions_t* actions,                   \
                  const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) { \
     const ExecutedProgram program(__VA_ARGS__);                                                              \
-    PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.is_watchable());                              \
+    PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.keeps_preload());                             \
     return spawn_and_record(pid, program.path(), [&](pid_t* child) {                                         \
       return real_##name(child, path, actions, attributes, arguments, watched.get());                        \
     });                                                                                                      \

@@ -39,7 +39,7 @@ class WatchedEnvironment {
 }  // namespace penstock::interpose
 
 // Makes a WatchedEnvironment called `name`, with its memory in the caller's stack frame.
-#define PENSTOCK_WATCHED_ENVIRONMENT(name, given, is_watchable)                                              \
+#define PENSTOCK_WATCHED_ENVIRONMENT(name, given, keeps_preload)                                             \
   const bool name##_is_readable = ::penstock::interpose::WatchedEnvironment::is_readable(given);             \
   char* const* const name##_given = name##_is_readable ? (given) : nullptr;                                  \
   auto** const name##_entries =                                                                              \
@@ -50,4 +50,4 @@ class WatchedEnvironment {
       given, name##_is_readable ? name##_entries : nullptr,                                                  \
       static_cast<char*>(                                                                                    \
           __builtin_alloca(::penstock::interpose::WatchedEnvironment::preload_bytes(name##_given))),         \
-      is_watchable)
+      keeps_preload)

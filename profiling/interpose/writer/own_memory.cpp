@@ -9,18 +9,53 @@
 // Built without the compiler's knowledge of these functions (CMakeLists.txt). Otherwise a loop that copies
 // would become a call of memcpy(): of itself.
 #include <stddef.h>
+#include <stdint.h>
 
 #define PENSTOCK_OWN extern "C" __attribute__((visibility("hidden"), used))
 
+namespace {
+
+// Values at any address, of any type of object.
+template <typename T>
+struct __attribute__((packed, may_alias)) AnyValue {
+  T value;
+};
+struct Block {
+  uint64_t low;
+  uint64_t high;
+};
+
+template <typename T>
+void copy_ends(char* to, const char* from, size_t bytes) noexcept {  // sizeof(T) <= bytes <= 2 * sizeof(T)
+  const T first = reinterpret_cast<const AnyValue<T>*>(from)->value;
+  const T last = reinterpret_cast<const AnyValue<T>*>(from + bytes - sizeof(T))->value;
+  reinterpret_cast<AnyValue<T>*>(to)->value = first;
+  reinterpret_cast<AnyValue<T>*>(to + bytes - sizeof(T))->value = last;
+}
+
+}  // namespace
+
 PENSTOCK_OWN void* memcpy(void* to, const void* from, size_t bytes) noexcept {
-#if defined(__x86_64__)
-  void* end = to;
-  __asm__ volatile("rep movsb" : "+D"(end), "+S"(from), "+c"(bytes) : : "memory");
-#else
-  for (size_t i = 0; i < bytes; ++i) {
-    static_cast<char*>(to)[i] = static_cast<const char*>(from)[i];
+  auto* target = static_cast<char*>(to);
+  const auto* source = static_cast<const char*>(from);
+  if (bytes < 4) {
+    for (size_t i = 0; i < bytes; ++i) {
+      target[i] = source[i];
+    }
+  } else if (bytes < 8) {
+    copy_ends<uint32_t>(target, source, bytes);
+  } else if (bytes < 16) {
+    copy_ends<uint64_t>(target, source, bytes);
+  } else {
+    while (bytes > 32) {
+      reinterpret_cast<AnyValue<Block>*>(target)->value =
+          reinterpret_cast<const AnyValue<Block>*>(source)->value;
+      target += sizeof(Block);
+      source += sizeof(Block);
+      bytes -= sizeof(Block);
+    }
+    copy_ends<Block>(target, source, bytes);
   }
-#endif
   return to;
 }
 PENSTOCK_OWN void* mempcpy(void* to, const void* from, size_t bytes) noexcept {
@@ -39,20 +74,26 @@ PENSTOCK_OWN void* memmove(void* to, const void* from, size_t bytes) noexcept {
   return to;
 }
 PENSTOCK_OWN void* memset(void* to, int value, size_t bytes) noexcept {
-#if defined(__x86_64__)
-  void* end = to;
-  __asm__ volatile("rep stosb" : "+D"(end), "+c"(bytes) : "a"(value) : "memory");
-#else
-  for (size_t i = 0; i < bytes; ++i) {
-    static_cast<char*>(to)[i] = static_cast<char>(value);
+  auto* at = static_cast<char*>(to);
+  const uint64_t word = 0x0101010101010101U * static_cast<unsigned char>(value);
+  for (; bytes >= sizeof(word); bytes -= sizeof(word), at += sizeof(word)) {
+    reinterpret_cast<AnyValue<uint64_t>*>(at)->value = word;
   }
-#endif
+  for (; bytes > 0; --bytes) {
+    *at++ = static_cast<char>(value);
+  }
   return to;
 }
 PENSTOCK_OWN int memcmp(const void* a, const void* b, size_t bytes) noexcept {
   const auto* first = static_cast<const unsigned char*>(a);
   const auto* second = static_cast<const unsigned char*>(b);
-  for (size_t i = 0; i < bytes; ++i) {
+  size_t i = 0;
+  while (i + sizeof(uint64_t) <= bytes &&
+         reinterpret_cast<const AnyValue<uint64_t>*>(first + i)->value ==
+             reinterpret_cast<const AnyValue<uint64_t>*>(second + i)->value) {
+    i += sizeof(uint64_t);
+  }
+  for (; i < bytes; ++i) {
     if (first[i] != second[i]) {
       return first[i] < second[i] ? -1 : 1;
     }
@@ -77,12 +118,25 @@ PENSTOCK_OWN void* memmem(const void* in, size_t in_bytes, const void* wanted, s
   }
   return nullptr;
 }
+// Reads whole aligned words, also the bytes around the text in the first and the last one: these are in the
+// same page.
 PENSTOCK_OWN size_t strnlen(const char* text, size_t most) noexcept {
   size_t length = 0;
+  for (; (reinterpret_cast<uintptr_t>(text + length) & 7U) != 0; ++length) {
+    if (length == most || text[length] == 0) {
+      return length;
+    }
+  }
+  for (; length < most; length += sizeof(uint64_t)) {
+    const uint64_t word = reinterpret_cast<const AnyValue<uint64_t>*>(text + length)->value;
+    if (((word - 0x0101010101010101U) & ~word & 0x8080808080808080U) != 0) {
+      break;  // one of its bytes is 0
+    }
+  }
   while (length < most && text[length] != 0) {
     ++length;
   }
-  return length;
+  return length < most ? length : most;
 }
 PENSTOCK_OWN size_t strlen(const char* text) noexcept {
   return strnlen(text, ~size_t{0});
