@@ -102,9 +102,10 @@ class Store(test_s3_answers.Store):
         self.kind, self.fault, self.executes, self.seen = "", None, True, set()
         self.delimiter, self.left = None, 0
 
-    def list(self, prefix):
+    def list(self, query):
         if not self.delimiter:
-            return super().list(prefix)
+            return super().list(query)
+        prefix = query.get("prefix", "")
         names = sorted(key.removeprefix(prefix) for key in self.objects if key.startswith(prefix))
         folders = sorted({name.split("/")[0] for name in names if "/" in name})
         rows = "".join(f"<Contents><Key>{prefix}{name}</Key><Size>{len(self.objects[prefix + name])}</Size></Contents>"
