@@ -61,10 +61,10 @@ class InstructionsPerCall(unittest.TestCase):
         self.check(self.added("pread", "big", PENSTOCK_PROFILE_TRACE="1"), 240)
 
     def test_fread_of_64_bytes(self):
-        self.check(self.added("fread", "big", 64), 125)
+        self.check(self.added("fread", "big", 64), 115)
 
     def test_open_fstat_read_close(self):
-        self.check(self.added("small", "small"), 1480)
+        self.check(self.added("small", "small"), 1270)
 
 
 main()
