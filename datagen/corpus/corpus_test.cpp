@@ -1,6 +1,5 @@
 #include "datagen/corpus/corpus.hpp"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,7 +11,6 @@
 
 #include "datagen/format/byte_window.hpp"
 #include "datagen/format/format_testing.hpp"
-#include "datagen/objects/folder_walk.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/checksums/tfrecord_framing.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -169,24 +167,6 @@ TEST_F(CorpusTest, LinksToFoldersAboveTheRootAreNotEntered) {
   fs::remove(root_ / "real" / "1.jpg");
   EXPECT_EQ(scan().error().what.find(": add --follow-links"), std::string::npos) << "it would not help";
   EXPECT_NE(scan().error().message().find("'real/above'"), std::string::npos);
-}
-
-TEST_F(CorpusTest, CountsByExtensionAreExactWithManyExtensions) {
-  put("x.jpg", "1");
-  for (int i = 0; i < 70; ++i) {
-    put(fmt::format("a/{}.e{:02}", i, i), "x");
-    put(fmt::format("b/{}.e{:02}", i, i), "x");
-  }
-  for (int i = 0; i < 5; ++i) {
-    put(fmt::format("a/{}.tga", i), "x");
-    put(fmt::format("b/{}.tga", i), "x");
-  }
-  for (int repeat = 0; repeat < 8; ++repeat) {
-    const auto corpus = scan();
-    ASSERT_TRUE(corpus.ok()) << corpus.error().message();
-    EXPECT_NE(corpus->scan->text.find("10 .tga"), std::string::npos) << corpus->scan->text;
-    EXPECT_NE(corpus->scan->text.find("80 ..."), std::string::npos) << corpus->scan->text;
-  }
 }
 
 TEST_F(CorpusTest, ADanglingLinkIsLeftOutAndReported) {
@@ -495,13 +475,6 @@ TEST_F(CorpusTest, AnInterruptEndsAScan) {
   const auto corpus = scan();
   ASSERT_FALSE(corpus.ok());
   EXPECT_EQ(corpus.error().code, Errc::interrupted);
-}
-
-TEST(FolderWalk, AFailingFolderEndsTheWalkWithoutADeadlock) {
-  const auto tier = open_tier("mem:folder-walk-test,fail=names:eio@#1", kNoNamedTiers);
-  ASSERT_TRUE(tier.ok()) << tier.error().message();
-  const auto walk = walk_folders(tier->backend->names(), 4, [](const Entry&) { return uint16_t{0}; });
-  EXPECT_FALSE(walk.ok());
 }
 
 }  // namespace

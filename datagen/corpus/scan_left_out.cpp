@@ -67,8 +67,8 @@ Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const S
     return make_error(Errc::not_found, "no samples: the folder '{}' is empty", tier.root);
   if (!report.first_unentered_folder.empty())
     return make_error(Errc::not_found, "no samples in '{}' ({}): add --follow-links", tier.root, report.text);
-  if (report.dangling_links > 0 || report.linked_folders > 0 ||
-      (report.special_files > 0 && report.unwanted_objects == 0))
+  const bool has_others = report.linked_folders + report.special_files > 0 && report.unwanted_objects == 0;
+  if (report.dangling_links > 0 || has_others)
     return make_error(Errc::not_found, "no samples in '{}' ({})", tier.root, report.text);
   return make_error(Errc::not_found,
                     "no samples in '{}': nothing there ends in {} ({}); --types takes other extensions",

@@ -170,14 +170,16 @@ class ExampleScanner {
   explicit ExampleScanner(ByteWindow& object) : object_(object) {}
 
   Result<TfExampleParts> scan(Extent message) {
-    // An Example has only the field 1, features. A SequenceExample has the same field as its context, and a
-    // field 2 with the lists of features.
-    bool has_other_fields = false;
+    // Field 1 of an Example is its features, that of a SequenceExample its context, which has the same form.
+    // Only a SequenceExample has field 2, the lists of features. As protobuf does, this skips other fields.
+    constexpr uint64_t kFeatures = 1;
+    constexpr uint64_t kFeatureLists = 2;
+    bool is_sequence = false;
     MessageReader fields(object_, message);
     while (!fields.at_end()) {
       PENSTOCK_ASSIGN(const Tag tag, fields.read_tag());
-      if (tag.field_number != 1 || tag.wire_type != kDelimited) {
-        has_other_fields = true;
+      if (tag.field_number != kFeatures || tag.wire_type != kDelimited) {
+        is_sequence = is_sequence || (tag.field_number == kFeatureLists && tag.wire_type == kDelimited);
         PENSTOCK_TRY(fields.skip(tag));
         continue;
       }
@@ -186,7 +188,7 @@ class ExampleScanner {
         return inspect_entry(entry);
       }));
     }
-    if (has_other_fields) {
+    if (is_sequence) {
       payload_.reset();
       codec_ = "raw";
     }

@@ -177,6 +177,29 @@ TEST(TfRecord, LabelsAfterAPayloadLargerThanTheWindow) {
       (ScanFixture::Sample{"42", {record.size() + 12 + message.first_field_offset, content.size()}, "jpeg"}));
 }
 
+// The message of kKnown, with one more field.
+TEST(TfRecord, OnlyFeatureListsMakeASequenceExample) {
+  ScanFixture fixture("tfrecord");
+  Bytes known = from_hex(kKnown);
+  const std::span<const std::byte> message =
+      std::span(known)
+          .subspan(kTfRecordHeaderBytes)
+          .first(known.size() - kTfRecordHeaderBytes - kTfRecordFooterBytes);
+  const auto scan_with = [&](const char* hex) {
+    Bytes more(message.begin(), message.end());
+    const Bytes field = from_hex(hex);
+    more.insert(more.end(), field.begin(), field.end());
+    return fixture.scan(framed(more)).value().at(0);
+  };
+  // Field 2 as a number, field 3 as a number and as bytes, and field 1 as a number.
+  for (const char* hex : {"1007", "1807", "1a0161", "0807"})
+    EXPECT_EQ(scan_with(hex), (ScanFixture::Sample{"cat", {153, 10}, "jpeg"})) << hex;
+  for (const char* hex : {"1200", "12020a00"})
+    EXPECT_EQ(scan_with(hex),
+              (ScanFixture::Sample{"cat", {12, message.size() + from_hex(hex).size()}, "raw"}))
+        << hex;
+}
+
 TEST(TfRecord, ARecordWithoutBytesFeaturesIsTheSample) {
   ScanFixture fixture("tfrecord");
   EXPECT_EQ(fixture.scan(framed({})).value().at(0), (ScanFixture::Sample{"", {12, 0}, "raw"}));

@@ -13,12 +13,12 @@ struct TierFacts;
 // Returns the mount points in the text of /proc/self/mountinfo, in the order of the text.
 std::vector<std::string> mount_points(std::istream& mountinfo);
 
-// Whether this type of file system ("proc", "sysfs", "cgroup2", "devtmpfs", ...) shows data of the kernel and
-// stores no files. "tmpfs" stores files.
 // Undoes the escapes of mountinfo, which writes space, tab, newline and backslash as \ and three octal
 // digits.
 std::string unescape_octal(std::string_view text);
 
+// Whether this type of file system ("proc", "sysfs", "cgroup2", "devtmpfs", ...) shows data of the kernel and
+// stores no files. "tmpfs" stores files.
 bool is_pseudo_file_system(std::string_view fs_type);
 
 // Whether the tier certainly uses no server: it is in memory, or its file system is on a device of this

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <vector>
 
 #include "io_backends/core/json_text.hpp"
@@ -61,6 +62,7 @@ Pairs section_of(std::string_view text, std::string_view profile_name, AwsFile f
 
 // A file of the AWS tools: its text, or why there is none.
 struct AwsText {
+  std::string path;  // "" if neither the variable nor HOME is set
   std::string text;
   std::string why_none;  // "" if the file can be read, or if it is not there and no variable names it
 };
@@ -72,16 +74,17 @@ AwsText read_aws_file(const Environment& environment, const char* variable, cons
   if (!named && !home) return {};
   const std::string path = named ? *named : *home + "/.aws/" + name;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  AwsText out;
+  AwsText out{.path = path, .text = {}, .why_none = {}};
   char bytes[4096];
   ssize_t got = file < 0 ? -1 : 0;
   while (file >= 0 && (got = ::read(file, bytes, sizeof bytes)) > 0) out.text.append(bytes, size_t(got));
   const int error = errno;
   if (file >= 0) ::close(file);
   if (got < 0 && (named || error != ENOENT))
-    out = {"", "cannot read '" + path + "'" + (named ? " (" + std::string(variable) + ")" : "") + ": " +
-                   std::strerror(error) +
-                   ": set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or correct the file"};
+    return {path, "",
+            "cannot read '" + path + "'" + (named ? " (" + std::string(variable) + ")" : "") + ": " +
+                std::strerror(error) +
+                ": make the file readable, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"};
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (out.text.starts_with(kByteOrderMark)) out.text.erase(0, kByteOrderMark.size());
   return out;
@@ -118,35 +121,67 @@ Result<Credentials> run_credential_process(const std::string& command) {
   return Credentials{member("AccessKeyId"), member("SecretAccessKey"), member("SessionToken")};
 }
 
-std::vector<std::string> section_names(std::string_view text) {
-  std::vector<std::string> names;
-  while (!text.empty()) {
-    const std::string_view line = trim(take_part(text, '\n'));
-    if (const auto name = profile_of_section(line, AwsFile::credentials)) names.emplace_back(*name);
+// What find_credentials() has read: both files, and their sections of the profile.
+struct AwsProfile {
+  std::string name;
+  AwsText credentials_file;
+  AwsText config_file;
+  Pairs credentials;
+  Pairs config;
+};
+
+AwsProfile read_profile(const Environment& environment) {
+  AwsProfile out{.name = profile(environment),
+                 .credentials_file = read_aws_file(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials"),
+                 .config_file = read_aws_file(environment, "AWS_CONFIG_FILE", "config"),
+                 .credentials = {},
+                 .config = {}};
+  out.credentials = section_of(out.credentials_file.text, out.name, AwsFile::credentials);
+  out.config = section_of(out.config_file.text, out.name, AwsFile::config);
+  return out;
+}
+
+// Returns a value of the profile. As in botocore, those of the credentials file replace those of the other.
+std::string setting_of(const AwsProfile& from, std::string_view name) {
+  std::string value = value_of(from.credentials, name);
+  return value.empty() ? value_of(from.config, name) : value;
+}
+
+// Returns the other profiles of the file, each in quotes.
+std::string other_profiles(const AwsText& file, AwsFile kind, std::string_view own) {
+  std::string names;
+  for (std::string_view text = file.text; !text.empty();) {
+    const auto name = profile_of_section(trim(take_part(text, '\n')), kind);
+    if (name && *name != own) names += (names.empty() ? "'" : ", '") + std::string(*name) + "'";
   }
   return names;
 }
 
 // Why there is no key: what there is in its place.
-std::string why_no_key(const Environment& environment, const std::string& name, const Pairs& config,
-                       const std::string& credentials_text) {
+std::string why_no_key(const Environment& environment, const AwsProfile& from) {
   constexpr std::string_view kExport =
-      ": run eval \"$(aws configure export-credentials --format env)\" first";
+      ", which Penstock does not follow: run eval \"$(aws configure export-credentials --format env)\" first";
   for (const char* const setting :
-       {"sso_session", "sso_start_url", "role_arn", "web_identity_token_file", "login_session"})
-    if (!value_of(config, setting).empty())
-      return "the profile '" + name + "' of ~/.aws/config has " + setting + ", which is not followed here" +
+       {"role_arn", "web_identity_token_file", "sso_session", "sso_start_url", "login_session"})
+    if (!setting_of(from, setting).empty()) {
+      const bool is_config = value_of(from.credentials, setting).empty();
+      return "the profile '" + from.name + "' of '" +
+             (is_config ? from.config_file : from.credentials_file).path + "' has " + setting +
              std::string(kExport);
+    }
   for (const char* const variable : {"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
                                      "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"})
-    if (environment(variable))
-      return std::string(variable) + " is set, which is not followed here" + std::string(kExport);
-  std::vector<std::string> names = section_names(credentials_text);
-  if (names.empty()) return "";
-  std::string all;
-  for (const std::string& one : names) all += (all.empty() ? "'" : ", '") + one + "'";
-  return "~/.aws/credentials has no key for the profile '" + name + "', only the profiles " + all +
-         ": set AWS_PROFILE";
+    if (environment(variable)) return std::string(variable) + " is set" + std::string(kExport);
+  for (const AwsText* const file : {&from.credentials_file, &from.config_file})
+    if (!file->why_none.empty()) return file->why_none;
+  std::string others;
+  for (const auto& [file, kind] : {std::pair(&from.credentials_file, AwsFile::credentials),
+                                   std::pair(&from.config_file, AwsFile::config)})
+    if (const std::string names = other_profiles(*file, kind, from.name); !names.empty())
+      others += (others.empty() ? "'" : "; '") + file->path + "' has the profiles " + names;
+  return others.empty() ? ""
+                        : "there is no key for the profile '" + from.name + "' (" + others +
+                              "): set AWS_PROFILE to one of them";
 }
 
 }  // namespace
@@ -165,7 +200,8 @@ Result<Endpoint> parse_endpoint(std::string_view url) {
   rest.remove_prefix(endpoint.tls ? 8 : 7);
   std::string_view host = take_part(rest, '/');
   if (host.find_first_of("@?# \t\n") != std::string_view::npos)
-    return bad_endpoint("the host is wrong (credentials come from the environment or ~/.aws/credentials)");
+    return bad_endpoint(
+        "the host is wrong (credentials come from AWS_ACCESS_KEY_ID or from the files of the AWS tools)");
   endpoint.server = (endpoint.tls ? "https://" : "http://") + std::string(host);
   const std::string_view default_port = endpoint.tls ? ":443" : ":80";
   if (host.ends_with(default_port)) host.remove_suffix(default_port.size());
@@ -198,30 +234,28 @@ Result<Credentials> find_credentials(const Environment& environment) {
     return with_secret({*key, environment("AWS_SECRET_ACCESS_KEY").value_or(""),
                         environment("AWS_SESSION_TOKEN").value_or("")},
                        "the environment");
-  const std::string name = profile(environment);
-  const std::string source = "the profile '" + name + "'";
-  const AwsText credentials_file = read_aws_file(environment, "AWS_SHARED_CREDENTIALS_FILE", "credentials");
-  const AwsText config_file = read_aws_file(environment, "AWS_CONFIG_FILE", "config");
-  const Pairs credentials = section_of(credentials_file.text, name, AwsFile::credentials);
-  const Pairs config = section_of(config_file.text, name, AwsFile::config);
-  for (const Pairs* const section : {&credentials, &config})
-    if (const std::string key = value_of(*section, "aws_access_key_id"); !key.empty())
-      return with_secret(
-          {key, value_of(*section, "aws_secret_access_key"), value_of(*section, "aws_session_token")},
-          source);
-  for (const Pairs* const section : {&credentials, &config})
-    if (const std::string command = value_of(*section, "credential_process"); !command.empty())
+  const AwsProfile from = read_profile(environment);
+  const std::string source = "the profile '" + from.name + "'";
+  // The AWS tools take a role before the keys of the same profile, so that these are another identity's.
+  if (setting_of(from, "role_arn").empty()) {
+    const auto with_keys_of = [&](const Pairs& section) {
+      return with_secret({value_of(section, "aws_access_key_id"), value_of(section, "aws_secret_access_key"),
+                          value_of(section, "aws_session_token")},
+                         source);
+    };
+    if (!value_of(from.credentials, "aws_access_key_id").empty()) return with_keys_of(from.credentials);
+    if (const std::string command = setting_of(from, "credential_process"); !command.empty())
       return run_credential_process(command);
+    if (!value_of(from.config, "aws_access_key_id").empty()) return with_keys_of(from.config);
+  }
   Credentials none;
-  none.why_none = why_no_key(environment, name, config, credentials_file.text);
-  for (const AwsText* const file : {&config_file, &credentials_file})
-    if (!file->why_none.empty()) none.why_none = file->why_none;
+  none.why_none = why_no_key(environment, from);
   if (environment("AWS_PROFILE") || environment("AWS_DEFAULT_PROFILE"))
     return make_error(Errc::invalid_argument,
-                      none.why_none.empty()
-                          ? "~/.aws/credentials and ~/.aws/config have no access key for " + source +
-                                " (AWS_PROFILE, AWS_SHARED_CREDENTIALS_FILE, AWS_CONFIG_FILE)"
-                          : none.why_none);
+                      none.why_none.empty() ? "'" + from.credentials_file.path + "' and '" +
+                                                  from.config_file.path + "' have no access key for " +
+                                                  source + ": run 'aws configure', or correct AWS_PROFILE"
+                                            : none.why_none);
   return none;
 }
 

@@ -28,15 +28,18 @@ Result<Endpoint> parse_endpoint(std::string_view url);
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 Environment process_environment();
 
-// Returns the user's credentials, from the first of these that has some, as the AWS tools look for them:
+// Returns the user's credentials, from the first of these that has some, in the order of botocore:
 // - AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN;
-// - the profile AWS_PROFILE (or AWS_DEFAULT_PROFILE, or "default") in AWS_SHARED_CREDENTIALS_FILE (or
-//   ~/.aws/credentials), and then in AWS_CONFIG_FILE (or ~/.aws/config);
-// - the program that credential_process of the profile names. It is run, and may ask the user for something.
-// If no key is found, requests are anonymous, and Credentials::why_none says what was found instead.
+// - the keys of the profile AWS_PROFILE (or AWS_DEFAULT_PROFILE, or "default") in the file that
+//   AWS_SHARED_CREDENTIALS_FILE names (or ~/.aws/credentials);
+// - the program that credential_process of the profile names. It is run, and may ask the user for something;
+// - the keys of the profile in the file that AWS_CONFIG_FILE names (or ~/.aws/config).
+// Roles, single sign-on and containers give no key here. The keys of a profile with a role are not used: they
+// are another identity's than the AWS tools use. If no key is found, requests are anonymous, and
+// Credentials::why_none says what was found instead.
 //
 // Fails with invalid_argument if a key has no secret, if the program fails, or if the profile has no key
-// although the user has set AWS_PROFILE.
+// although the user has set AWS_PROFILE or AWS_DEFAULT_PROFILE.
 Result<Credentials> find_credentials(const Environment& environment);
 
 // Returns the first of these that is set: `wanted`, AWS_REGION, AWS_DEFAULT_REGION, the region of the profile

@@ -120,6 +120,53 @@ TEST(S3Account, WhatThereIsInPlaceOfAKeyIsSaid) {
   EXPECT_NE(web->why_none.find("AWS_WEB_IDENTITY_TOKEN_FILE"), std::string::npos);
 }
 
+TEST(S3Account, SourcesAreInTheOrderOfBotocore) {
+  const ScratchFolder folder;
+  const std::string credentials = (folder.path() / "my keys").string();
+  const std::string config = (folder.path() / "my config").string();
+  const auto find = [&] {
+    return find_credentials(environment_of(
+        {{"AWS_SHARED_CREDENTIALS_FILE", credentials}, {"AWS_CONFIG_FILE", config}, {"HOME", "/nowhere"}}));
+  };
+  const std::string process = R"(credential_process = echo '{"AccessKeyId": "p", "SecretAccessKey": "s"}'
+)";
+  std::ofstream(credentials) << "[default]\naws_access_key_id=one\naws_secret_access_key=s1\n";
+  std::ofstream(config) << "[default]\naws_access_key_id=two\naws_secret_access_key=s2\n" + process;
+  EXPECT_EQ(find()->key_id, "one");
+  std::ofstream(credentials) << "[b]\n";
+  EXPECT_EQ(find()->key_id, "p");
+  std::ofstream(config) << "[default]\naws_access_key_id=two\naws_secret_access_key=s2\n";
+  EXPECT_EQ(find()->key_id, "two");
+  std::ofstream(config) << "[default]\naws_access_key_id=two\naws_secret_access_key=s2\nrole_arn=r\n";
+  ASSERT_OK(find());
+  EXPECT_EQ(find()->key_id, "") << "the AWS tools use the role";
+  EXPECT_NE(find()->why_none.find("'" + config + "' has role_arn"), std::string::npos) << find()->why_none;
+}
+
+TEST(S3Account, MessagesNameTheFilesThatWereRead) {
+  const ScratchFolder folder;
+  const std::string credentials = (folder.path() / "my keys").string();
+  const std::string config = (folder.path() / "my config").string();
+  std::map<std::string, std::string> variables{{"AWS_SHARED_CREDENTIALS_FILE", credentials},
+                                               {"AWS_CONFIG_FILE", config}};
+  std::ofstream(credentials) << "[default]\n[a]\n";
+  std::ofstream(config) << "[profile b]\n";
+  const std::string why = find_credentials(environment_of(variables))->why_none;
+  EXPECT_NE(why.find("'" + credentials + "' has the profiles 'a'; '" + config + "' has the profiles 'b'"),
+            std::string::npos)
+      << why;
+  std::filesystem::remove(config);
+  std::filesystem::create_directory(config);
+  const std::string unread = find_credentials(environment_of(variables))->why_none;
+  EXPECT_NE(unread.find("'" + config + "' (AWS_CONFIG_FILE)"), std::string::npos)
+      << "the key may be in it: " << unread;
+  std::filesystem::remove(config);
+  std::ofstream(config) << "";
+  std::ofstream(credentials) << "";
+  variables["AWS_PROFILE"] = "c";
+  EXPECT_ERRC(Errc::invalid_argument, find_credentials(environment_of(variables)), "'" + credentials + "'");
+}
+
 TEST(S3Account, NoKeyIsAnonymous) {
   const auto none = find_credentials(environment_of({{"HOME", "/nowhere"}}));
   ASSERT_OK(none);

@@ -342,7 +342,6 @@ constexpr Key kKeys[] = {
     {"output.log_file"},
     {"output.metric.exclude_start_steps", take_count<&DlioWorkload::excluded_first_steps, 0>},
     {"output.metric.exclude_end_steps", take_count<&DlioWorkload::excluded_last_steps, 0>},
-    {"output.metric.*"},
     {"logging.*"},
     {"workflow.train", take_switch<&DlioWorkload::trains>},
     {"workflow.debug"},
@@ -365,45 +364,39 @@ const Key* find_key(std::string_view name) {
   return nullptr;
 }
 
-// Refuses an unknown key that looks like a misspelt one of its section. Other unknown keys are ignored, as
-// DLIO ignores them.
-Result<void> check_unknown(const std::string& name, std::vector<std::string>& ignored) {
-  const std::string_view section = std::string_view(name).substr(0, name.find('.'));
-  std::vector<std::string_view> sections;
-  std::vector<std::string_view> keys;  // of this section, without it
+// Returns the names right below `parent` ("output.metric.") in the table; with "", those of the sections.
+std::vector<std::string_view> names_below(std::string_view parent) {
+  std::vector<std::string_view> names;
   for (const Key& key : kKeys) {
-    sections.push_back(key.name.substr(0, key.name.find('.')));
-    if (sections.back() == section && section != key.name)
-      keys.push_back(key.name.substr(section.size() + 1));
+    if (!key.name.starts_with(parent)) continue;
+    const std::string_view rest = key.name.substr(parent.size());
+    const std::string_view name = rest.substr(0, rest.find('.'));
+    if (name != "*" && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  const bool is_near = keys.empty()
-                           ? !nearest_name(section, sections).empty()
-                           : !nearest_name(std::string_view(name).substr(section.size() + 1), keys).empty();
-  if (!is_near) {
-    ignored.push_back(name);
-    return success();
-  }
-  std::vector<std::string_view> all_keys;
-  for (const Key& key : kKeys) all_keys.push_back(key.name);
-  if (!keys.empty())
-    std::erase_if(all_keys,
-                  [&](std::string_view key) { return !key.starts_with(std::string(section) + "."); });
-  return unknown_name("key of DLIO's", name, all_keys);
+  return names;
 }
 
-// Finds the keys of the document that the table does not have.
-Result<void> check_keys(const Value& document, std::vector<std::string>& ignored) {
-  for (const auto& section : document) {
-    const auto section_name = section.first.as<std::string>();
-    if (find_key(section_name) == nullptr && !section.second.IsMap() && !section.second.IsNull())
-      return make_error(Errc::invalid_argument, "'" + section_name + "' needs keys below it");
-    if (!section.second.IsMap()) continue;
-    for (const auto& entry : section.second) {
-      const std::string name = section_name + "." + entry.first.as<std::string>();
-      const bool is_part = std::any_of(std::begin(kKeys), std::end(kKeys),
-                                       [&](const Key& key) { return key.name.starts_with(name + "."); });
-      if (find_key(name) == nullptr && !is_part) PENSTOCK_TRY(check_unknown(name, ignored));
+// Checks the keys of the mapping that is below `parent` in the document. Refuses an unknown key that looks
+// like a misspelt one of its mapping. Other unknown keys go to `ignored`, as DLIO ignores them.
+Result<void> check_keys(const Value& mapping, const std::string& parent, std::vector<std::string>& ignored) {
+  const std::vector<std::string_view> known = names_below(parent);
+  for (const auto& entry : mapping) {
+    const auto name = entry.first.as<std::string>();
+    const std::string path = parent + name;
+    const Key* const key = find_key(path);
+    const bool is_part = std::find(known.begin(), known.end(), name) != known.end();
+    if (!is_part && !nearest_name(name, known).empty()) {
+      std::vector<std::string> paths;
+      for (const std::string_view one : known) paths.push_back(parent + std::string(one));
+      return unknown_name("key of DLIO's", path, {paths.begin(), paths.end()});
     }
+    const bool is_section = parent.empty() && key == nullptr;
+    if (is_section && !entry.second.IsMap() && !entry.second.IsNull())
+      return make_error(Errc::invalid_argument, "'" + name + "' needs keys below it");
+    if (entry.second.IsMap() && (is_section || (is_part && (key == nullptr || key->name != path))))
+      PENSTOCK_TRY(check_keys(entry.second, path + ".", ignored));
+    else if (key == nullptr && !is_part && !is_section)
+      ignored.push_back(path);
   }
   return success();
 }
@@ -449,7 +442,7 @@ Result<DlioWorkload> parse_workload(const std::string& file, const std::vector<s
     document.remove("model");
   }
   std::vector<std::string> ignored;
-  PENSTOCK_TRY(check_keys(document, ignored));
+  PENSTOCK_TRY(check_keys(document, "", ignored));
   PENSTOCK_TRY(take_keys(document, workload));
   if (!ignored.empty())
     workload.notes.push_back(

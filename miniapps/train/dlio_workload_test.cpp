@@ -173,9 +173,11 @@ TEST_F(DlioWorkloadTest, TakesAllDistributionsOfTimes) {
 TEST_F(DlioWorkloadTest, KeysThatDlioDoesNotReadAreIgnoredAndNamed) {
   const Result<DlioWorkload> got = read(
       "future: {x: 1}\nreader: {gpu_direct: yes}\nlogging: {verbosity: INFO}\n"
-      "workflow: {debug: False}\ndataset: {parquet: {columns: []}}\n");
+      "workflow: {debug: False}\ndataset: {parquet: {columns: []}}\n"
+      "storage: {storage_options: {region: r, access_key_id: k, s3_force_path_style: true}}\n"
+      "output: {folder: f, metric: {unit: s}}\ntrain: {computation_time: {mean: 1}}\nevaluation: ~\n");
   ASSERT_TRUE(got.ok()) << got.error().what;
-  EXPECT_TRUE(noted(*got, "ignored, as by DLIO: future.x, reader.gpu_direct"));
+  EXPECT_TRUE(noted(*got, "ignored, as by DLIO: future.x, reader.gpu_direct, output.metric.unit"));
 }
 
 TEST_F(DlioWorkloadTest, ReadsWhatHydraComposes) {
@@ -282,6 +284,10 @@ TEST_F(DlioWorkloadTest, RefusesWhatItDoesNotKnow) {
   refused("a: [", "it.yaml");
   refused("reader: {batch_size: 3}", "++workload.SECTION.KEY=VALUE", {"reader.batch_size=4"});
   refused("reader: {batch_size: 3}", "'reader.batch_size'", {"++workload.reader.bach_size=4"});
+  refused("output: {metric: {exclude_start_step: 2}}", "'output.metric.exclude_start_steps'");
+  refused("output: {metrics: {exclude_start_steps: 2}}", "'output.metric'");
+  refused("storage: {storage_options: {endpoint_ur: http://h}}", "'storage.storage_options.endpoint_url'");
+  refused("output: {}", "exclude_end_steps'", {"++workload.output.metric.exclude_end_step=2"});
 }
 
 TEST_F(DlioWorkloadTest, AFileThatIsNotThereIsSaidByName) {

@@ -215,12 +215,14 @@ void Run::add_throttling(Trial& trial) {
   constexpr double kLeastShare = 0.05;
   const auto now = std::chrono::steady_clock::now();
   const double elapsed_s = std::chrono::duration<double>(now - std::exchange(last_added_, now)).count();
-  const double throttled_s = throttled_seconds();
-  const double share_s = throttled_s - std::exchange(last_throttled_s_, throttled_s);
-  if (share_s <= 0) return;
+  const std::optional<double> throttled_s = throttled_seconds();
+  const std::optional<double> before_s = std::exchange(last_throttled_s_, throttled_s);
+  if (!throttled_s || !before_s) return;
+  const double share_s = *throttled_s - *before_s;
+  if (share_s < 0) return;  // the process was moved to another group
   trial.record_.environment["throttled_s"] = share_s;
   const double cpus = prototype_.environment["cgroup"].value("cpus", 0.0);
-  if (cpus <= 0 || share_s < kLeastShare * elapsed_s * std::max(1.0, cpus)) return;
+  if (share_s <= 0 || cpus <= 0 || share_s < kLeastShare * elapsed_s * std::max(1.0, cpus)) return;
   const std::string text = fmt::format(
       "the quota of this cgroup, {:.3g} processors, was used up: in {:.3g} s its threads could not run for "
       "{:.3g} "

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -70,9 +71,9 @@ class Run {
   Trial trial() const;
   // Takes a finished trial, so that finish() writes its record. With --json, rank 0 prints the record now.
   // The command's table must declare all metrics of the trial; an assertion checks it. If the user has
-  // stopped the program, the verdict of the trial becomes `interrupted`. If a processor quota kept the
-  // process from running for a part of the time, the record says for how long (environment.throttled_s), and
-  // the verdict becomes client_bound.
+  // stopped the program, the verdict of the trial becomes `interrupted`. The record says for how long a
+  // processor quota kept the process from running (environment.throttled_s; absent if that is unknown). If
+  // that is a considerable part of the time, the verdict becomes client_bound.
   void add(Trial trial);
   std::span<const Record> records() const { return records_; }
 
@@ -116,7 +117,7 @@ class Run {
   // When the previous trial was added, and for how long the cgroup's quota had kept this process from running
   // until then.
   std::chrono::steady_clock::time_point last_added_ = std::chrono::steady_clock::now();
-  double last_throttled_s_ = 0;
+  std::optional<double> last_throttled_s_;  // absent: unknown
 };
 
 }  // namespace penstock

@@ -2,17 +2,43 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <utility>
+
 namespace penstock {
 namespace {
 
+// Reads a text of utf8_name() back, as its comment says.
+std::string read_back(std::string_view text) {
+  if (text.find("\\x") == std::string_view::npos) return std::string(text);
+  std::string name;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') {
+      name += text[i];
+    } else if (text[++i] == 'x') {
+      name += char(std::stoi(std::string(text.substr(i + 1, 2)), nullptr, 16));
+      i += 2;
+    } else {
+      name += text[i];
+    }
+  }
+  return name;
+}
+
 TEST(Utf8Name, CanBeReadBack) {
-  EXPECT_EQ(utf8_name("plain/n\xc3\xa4me"), "plain/n\xc3\xa4me");
-  EXPECT_EQ(utf8_name("a\\b\nc"), "a\\b\nc");
-  EXPECT_EQ(utf8_name("caf\xe9"), "caf\\xe9");
-  EXPECT_EQ(utf8_name("caf\\xe9"), "caf\\\\xe9");
-  EXPECT_EQ(utf8_name("a\\b\xff"), "a\\\\b\\xff");
-  EXPECT_EQ(utf8_name("\xc3"), "\\xc3");
-  EXPECT_EQ(utf8_name(""), "");
+  const std::pair<std::string_view, std::string_view> pairs[] = {{"plain/n\xc3\xa4me", "plain/n\xc3\xa4me"},
+                                                                 {"a\\b\nc", "a\\b\nc"},
+                                                                 {"caf\xe9", "caf\\xe9"},
+                                                                 {"caf\\xe9", "caf\\\\xe9"},
+                                                                 {"a\\b\xff", "a\\\\b\\xff"},
+                                                                 {"\xc3", "\\xc3"},
+                                                                 {"\\\\x", "\\\\\\\\x"},
+                                                                 {"", ""}};
+  for (const auto& [name, text] : pairs) {
+    EXPECT_EQ(utf8_name(name), text);
+    EXPECT_EQ(read_back(text), name);
+  }
 }
 
 TEST(Printable, EscapesControlCharactersAndInvalidUtf8) {

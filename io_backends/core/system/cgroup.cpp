@@ -177,8 +177,11 @@ uint64_t available_memory(const fs::path& root) {
   return bytes ? std::max<uint64_t>(*bytes, 1) : 0;
 }
 
-double throttled_seconds() {
-  return cgroup_limits().value("throttled_s", 0.0);
+std::optional<double> throttled_seconds() {
+  const Json limits = cgroup_limits();
+  const auto found = limits.find("throttled_s");
+  if (found == limits.end()) return std::nullopt;
+  return found->get<double>();
 }
 
 unsigned usable_cpus() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "io_backends/core/json_text.hpp"
 
@@ -16,8 +17,8 @@ namespace penstock {
 Json cgroup_limits(const std::filesystem::path& root = "/");
 
 // How long the processor quota of the group has kept its processes from running so far, in seconds, added up
-// over the processors; 0 without a quota.
-double throttled_seconds();
+// over the processors. Absent if the kernel does not tell it; then there may be a quota all the same.
+std::optional<double> throttled_seconds();
 
 // How many threads that compute can run at once: the processors that this process may use, but not more than
 // the quota of its cgroup, rounded up. At least 1.
