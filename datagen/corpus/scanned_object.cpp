@@ -35,12 +35,12 @@ std::string describe_other_content(Backend& backend, const Entry& object, std::s
                                                                       {"npz", "a ZIP archive"},
                                                                       {"hdf5", "an HDF5 file"},
                                                                       {"npy", "a NumPy array"}};
+  const ContentType* const found = content_type_of(*bytes);
+  if (found == nullptr) return "";
   for (const auto& [name, type] : kNames)  // a damaged object of the format itself
-    if (const ContentType* const found = content_type_of(*bytes);
-        format == name && found != nullptr && found->name == type)
-      return "";
-  const std::string text = describe_content(*bytes, fmt::format("what format {} reads", format));
-  return text.empty() ? "" : fmt::format("'{}' is {}", object.name, text);
+    if (format == name && found->name == type) return "";
+  return fmt::format("'{}' is {}", object.name,
+                     describe_content(*bytes, fmt::format("what format {} reads", format)));
 }
 
 // Adds `more`, which was found later in the same object, to `sum`.

@@ -162,19 +162,18 @@ class Npz final : public ShardedFormat {
     std::unordered_map<std::string_view, const ArchiveMember*> last_of;
     for (const ArchiveMember& member : members) last_of[member.name] = &member;
     for (const ArchiveMember& member : members) {
+      const std::string name = member.name.substr(0, member.name.size() - kNpySuffix.size());
       if (last_of[member.name] != &member) {
-        skip(member.name.substr(0, member.name.size() - kNpySuffix.size()),
-             "replaced by a later array of its name");
+        skip(name, "replaced by a later array of the same name");
         continue;
       }
       Result<NpyArray> parsed = read_npy(window, member.content.offset, member.content.length);
       if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
         if (!skip_reason) skip_reason = std::move(parsed).error();
-        skip(member.name.substr(0, member.name.size() - kNpySuffix.size()), "of a type that is not read");
+        skip(name, "of a type that is not read");
         continue;
       }
       PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));
-      const std::string name = member.name.substr(0, member.name.size() - kNpySuffix.size());
       arrays.push_back({.name = name,
                         .shape = array.shape,
                         .bytes = array.data_bytes,

@@ -383,7 +383,8 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
                                  choice.samples > 1 && element_count(arrays[i]) == choice.samples;
     if (may_belong[i] && !are_misfit_labels && !are_no_integers && is_part_of_samples(i)) continue;
     ++choice.left_out_count;
-    const bool says_more = (are_misfit_labels || are_no_integers) && !choice.labels_do_not_fit;
+    const bool says_more = !choice.labels_do_not_fit &&
+                           (are_misfit_labels || (are_no_integers && !choice.labels_are_no_integers));
     if (choice.first_left_out && !says_more) continue;
     choice.first_left_out = i;
     choice.labels_do_not_fit = are_misfit_labels;

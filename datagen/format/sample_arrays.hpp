@@ -114,11 +114,11 @@ struct SampleChoice {
   // offsets of its own, is a further field. If the whole payload is one sample with labels, every array that
   // forms no series with the payload is a further field.
   uint64_t left_out_count = 0;
-  // If labels do not fit the samples in number, the index of these labels. Otherwise the index of the first
-  // array that belongs to no sample.
+  // The index of the array that is named as left out: labels that do not fit the samples in number, or else
+  // labels that are no integers, or else the first array that belongs to no sample.
   std::optional<size_t> first_left_out{};
   bool labels_do_not_fit = false;       // whether first_left_out refers to labels with a wrong number
-  bool labels_are_no_integers = false;  // whether it refers to labels of which there is one for each sample
+  bool labels_are_no_integers = false;  // whether it refers to labels that are no integers
 };
 
 // Decides which arrays of an object are samples, or which parts of arrays. Returns nothing if there is no

@@ -45,9 +45,6 @@ TEST(ChooseSamples, DependsOnTheArraysNextToThePayload) {
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("y", {5})}), "5 rows of x");
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("weight", {5})}), "5 rows of x");
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3})}), "5 rows of x");
-  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {})}), "5 rows of x");
-  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {}), stored("mean", {3})}),
-            "1 whole of x");
   EXPECT_EQ(choice_text({stored("x", {500})}), "1 whole of x");
   EXPECT_EQ(choice_text({stored("x", {})}), "1 whole of x");
   EXPECT_EQ(choice_text({stored("x", {0, 2, 3}), labels("label", {0})}), "0 rows of x by label");
@@ -58,8 +55,9 @@ TEST(ChooseSamples, DependsOnTheArraysNextToThePayload) {
   // Single numbers next to the rows change nothing, and are left out.
   EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {}, 8, true)}), "5 rows of x");
   EXPECT_EQ(choice_text({stored("scale", {}), stored("x", {5, 2, 3}), stored("version", {})}), "5 rows of x");
-  EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {}), stored("mean", {2, 3})}),
-            "1 whole of x");
+  for (const std::vector<uint64_t>& shape : {std::vector<uint64_t>{3}, {2, 3}})
+    EXPECT_EQ(choice_text({stored("x", {5, 2, 3}), stored("version", {}), stored("mean", shape)}),
+              "1 whole of x");
   EXPECT_EQ(choose_samples(std::vector{stored("x", {5, 2, 3}), stored("version", {})})->left_out_count, 1U);
   // A one-dimensional array is one signal, even if another array has the same length.
   EXPECT_EQ(choice_text({stored("signal", {160000}, 8), stored("time", {160000}, 8)}), "1 whole of signal");
@@ -164,6 +162,8 @@ TEST(ChooseSamples, ArraysThatBelongToNoSampleAreCountedAndNamed) {
             "1 from label that do not fit");
   EXPECT_EQ(left_out_text({stored("x", {6}), labels("y", {6})}), "1 from y that do not fit");
   EXPECT_EQ(left_out_text({stored("x", {6, 4}), stored("y", {6})}), "1 from y") << "no integers";
+  EXPECT_EQ(left_out_text({stored("x", {6, 4}), stored("y", {6}), stored("label", {6})}), "2 from y")
+      << "the first is named";
   // Label arrays that are fields: some numbers of a signal, one for each column or for each pixel, or
   // targets.
   EXPECT_EQ(left_out_text({stored("x", {100}), labels("label", {7})}), "0");

@@ -127,9 +127,9 @@ struct TarSample {
   std::string label_file;
 };
 
-// Groups the files of an archive into samples, by their keys. The files of a sample may have files of other
-// samples between them. A file that a sample has no place for begins another sample of the same key if it is
-// not next to its namesake, as WebDataset has it.
+// Groups the files of an archive into samples by their keys. Files of other samples may be between those of a
+// sample. If a key comes again after other files, with a payload that the sample of this key already has, it
+// begins another sample, as in WebDataset.
 class TarScan {
  public:
   TarScan(ObjectWindow& window, const Format::Visit& visit_sample)

@@ -178,7 +178,7 @@ TEST(WebDataset, LinksAndWhatFollowsTheEndAreCountedAndNamed) {
   EXPECT_EQ(left_out_of(joined), "1 from what follows the end of the archive (2048 bytes), ");
 }
 
-TEST(WebDataset, TheFilesOfASampleMayLieApart) {
+TEST(WebDataset, TheFilesOfASampleNeedNotBeAdjacent) {
   for (const auto& names :
        {std::vector<std::string>{"a.jpg", "b.jpg", "a.json", "b.json", "a.cls", "b.cls"},
         std::vector<std::string>{"a.json", "b.json", "a.cls", "b.cls", "a.jpg", "b.jpg"}}) {
@@ -203,7 +203,8 @@ TEST(WebDataset, FilesThatBelongToNoSampleAreCountedAndNamed) {
   EXPECT_EQ(left_out({"a.cls", "b.png", "b.jpg"}), "2 from b.jpg, whose sample is 'b.png'");
   EXPECT_EQ(left_out({"b.png", "b.jpg"}), "1 from b.jpg, whose sample is 'b.png'");
   EXPECT_EQ(left_out({"a.jpg", "a.cls", "a.cls"}), "1 from a.cls, the second label of its sample");
-  EXPECT_EQ(left_out({"a.jpg", "b.jpg", "a.cls", "b.cls"}), "0") << "the files of a sample may lie apart";
+  EXPECT_EQ(left_out({"a.jpg", "b.jpg", "a.cls", "b.cls"}), "0")
+      << "other files may be between those of a sample";
   EXPECT_EQ(left_out({"a.jpg", ".b.jpg", ".c.jpg"}), "2 from .b.jpg, hidden");
   EXPECT_EQ(left_out({"a.jpg", "README"}), "1 from README, a name without an extension");
   EXPECT_EQ(left_out({"2024.05.01.jpg", "2024.05.02.jpg", "2024.05.03.jpg"}),

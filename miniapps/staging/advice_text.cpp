@@ -86,14 +86,12 @@ std::string cautions_text(const Advice& advice, const SessionWork& work) {
   if (ratio && *ratio >= kContradiction)
     text += fmt::format(
         "caution: an epoch of the program took {}, and with the speeds measured now it takes {}: it read {} "
-        "far "
-        "slower. Run this where the program ran, with the same limits and the same cache state.\n",
+        "far slower. Run this where the program ran, with the same limits and the same cache state.\n",
         format_seconds(work.observed_s), format_seconds(gain.before_s), advice.plan.slow.name);
   if (ratio && *ratio <= 1 / kContradiction)
     text += fmt::format(
         "caution: an epoch of the program took {}, and with the speeds measured now it takes {}: it read {} "
-        "far "
-        "faster, perhaps from the page cache. Pass --cache asis if the files are there in each run.\n",
+        "far faster, perhaps from the page cache. Pass --cache asis if the files are there in each run.\n",
         format_seconds(work.observed_s), format_seconds(gain.before_s), advice.plan.slow.name);
   const auto best =
       std::min_element(advice.outcomes.begin(), advice.outcomes.end(),

@@ -128,15 +128,17 @@ void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
                subject.name);
 }
 
-// Whether a kind of failure at the end of a run would have lost all of its work. Then the figures are limited
-// by the length of the run, not by its checkpoints.
+// Whether a kind of failure at the end of a run would have lost all of its work, and no more. Then the
+// figures are limited by the length of the run, not by its checkpoints. A resumed run can lose more than its
+// own work.
 bool is_limited_by_its_length(const SavingRuns& subject) {
   for (const Record* const run : subject.runs) {
     const auto wall_s = metric_value(*run, shared_metrics::kWall);
     for (const char* const failure : {"process", "node", "power"}) {
       const auto most_s = metric_value(*run, kMostLostWork.with(failure));
       // The wall time may also include what came after the last step.
-      if (wall_s && most_s && *wall_s > 0 && *most_s >= 0.98 * *wall_s) return true;
+      if (wall_s && most_s && *most_s >= 0.98 * *wall_s && *most_s > 0 && *most_s <= 1.001 * *wall_s)
+        return true;
     }
   }
   return false;
@@ -164,7 +166,7 @@ void describe_losses(const SavingRuns& subject, std::vector<Sentence>& out) {
           ? ""
           : fmt::format(" (at most {})", format_seconds(*std::max_element(largest.begin(), largest.end()))),
       is_limited_by_its_length(subject)
-          ? "; a longer run can lose more, because no checkpoint was safe before this one ended"
+          ? "; a longer run can lose more, because this run ended before any checkpoint was safe"
           : "");
 }
 
