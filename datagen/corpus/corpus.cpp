@@ -120,7 +120,7 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
   if (!request.scan && !request.types.empty())
     return make_error(Errc::invalid_argument, "--types says what --scan takes for samples: add --scan");
   if (!request.scan && request.follow_links)
-    return make_error(Errc::invalid_argument, "--follow-links says which folders --scan enters: add --scan");
+    return make_error(Errc::invalid_argument, "--follow-links has no effect without --scan: add --scan");
   PENSTOCK_ASSIGN(Tier tier, open_tier(corpus, request.named_tiers));
   PENSTOCK_TRY(check_root(tier));
   std::string name = corpus_name(tier);
@@ -164,8 +164,9 @@ void record_corpus(const Corpus& corpus, Trial& trial) {
   if (corpus.scan->unreadable_objects > 0)
     trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->unreadable_text);
   if (!corpus.scan->first_unentered_folder.empty())
-    trial.verdict(Verdict::degraded, "the scan did not enter the folder behind the link " +
-                                         corpus.scan->first_unentered_folder + ": add --follow-links");
+    trial.verdict(Verdict::degraded, "the scan did not enter the folder that the link " +
+                                         corpus.scan->first_unentered_folder +
+                                         " leads to: add --follow-links");
 }
 
 Histogram sample_sizes(const Manifest& manifest) {

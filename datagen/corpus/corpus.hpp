@@ -52,7 +52,7 @@ struct CorpusRequest {
   bool add_checksums = false;   // with scan: read every sample and store its CRC32C
   unsigned threads = 0;         // threads for scanning; 0: as many as there are CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
-  bool follow_links = false;    // with scan: enter folders behind links (kFollowLinksOption)
+  bool follow_links = false;    // with scan: enter folders that links lead to (kFollowLinksOption)
   bool progress = false;        // with scan and add_checksums: show progress
   bool has_scan_option = true;  // whether the command has --scan, so that messages may recommend it
   NamedTiers named_tiers = {};  // tiers that site files name; the text of the corpus may use these names
@@ -111,12 +111,13 @@ inline constexpr OptionSpec kTypesOption{
         "file",
     .group = "Corpus"};
 
-inline constexpr OptionSpec kFollowLinksOption{.name = "follow-links",
-                                               .role = OptionRole::target,
-                                               .type = OptionType::flag,
-                                               .help =
-                                                   "with --scan: enter folders behind links, as ImageFolder "
-                                                   "does; a link to a folder above itself is not entered",
-                                               .group = "Corpus"};
+inline constexpr OptionSpec kFollowLinksOption{
+    .name = "follow-links",
+    .role = OptionRole::target,
+    .type = OptionType::flag,
+    .help =
+        "with --scan: enter folders that links lead to, as ImageFolder "
+        "does; a link to a folder above itself is not entered",
+    .group = "Corpus"};
 
 }  // namespace penstock

@@ -70,10 +70,11 @@ Result<void> check_may_replace(const std::string& path) {
                       "-o, or remove it; {}",
                       path, started.error().message());
   if (!*started) return success();
-  return make_error(Errc::already_exists,
-                    "the plan '{}' is in place on tier '{}', and only it says which copies to remove: choose "
-                    "another name for -o, or remove them first: penstock stage revert {}",
-                    path, plan->fast.name, shell_word(path));
+  return make_error(
+      Errc::already_exists,
+      "the plan '{}' is in place on tier '{}', and only this plan lists the copies to remove: choose "
+      "another name for -o, or remove them first: penstock stage revert {}",
+      path, plan->fast.name, shell_word(path));
 }
 
 PlannedTier planned_tier(const Tier& tier) {

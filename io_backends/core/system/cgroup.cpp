@@ -7,6 +7,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/text.hpp"
@@ -185,7 +186,8 @@ std::optional<double> throttled_seconds() {
 }
 
 unsigned usable_cpus() {
-  const size_t allowed = allowed_cpus().size();
+  size_t allowed = allowed_cpus().size();
+  if (allowed == 0) allowed = std::thread::hardware_concurrency();  // unknown: allowed_cpus() failed
   const double quota = cgroup_limits().value("cpus", double(allowed));
   return unsigned(std::max(1.0, std::min(double(allowed), std::ceil(quota))));
 }
