@@ -82,9 +82,8 @@ Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   for (const std::string& problem : set.problems) warn(problem);
   if (!set.files_without_results.empty())
-    note(fmt::format("{} of the folder {} no results (first: {})",
+    note(fmt::format("{} without results skipped (first: {})",
                      count_of(set.files_without_results.size(), "JSON file"),
-                     set.files_without_results.size() == 1 ? "holds" : "hold",
                      set.files_without_results.front().string()));
   if (!set.records.empty()) return set;
   std::vector<std::string> names;
@@ -176,8 +175,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
   const std::string pooled =
       record_count == set.records.size() ? "" : fmt::format(", repeated runs joined: {}", set.records.size());
   if (csv)
-    return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size() + 1, record_count,
-                       pooled);
+    return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size(), record_count, pooled);
   for (const std::string& change : changes) text += change + "\n";
   for (const Sentence& sentence : page.sentences) text += sentence.text + "\n";
   return text + fmt::format("{}: {} records{}\n", output, record_count, pooled);
@@ -235,12 +233,10 @@ Result<int> run_report(const CommandContext& context) {
   std::vector<Record*> records;
   for (StoredRecord& stored : set.records) records.push_back(&stored.record);
   distinguish_tiers(records);
-  const report::Page page =
-      report::make_page(set, context.output, context.options.text("title"), comparisons);
+  report::Page page = report::make_page(set, context.output, context.options.text("title"), comparisons);
   if (to == "csv") {
-    std::vector<report::Sheet> sheets = page.sheets;
-    sheets.push_back(report::records_sheet(set.records));
-    PENSTOCK_TRY(write_sheets(output, sheets));
+    page.sheets.push_back(report::records_sheet(set.records));
+    PENSTOCK_TRY(write_sheets(output, page.sheets));
   } else {
     PENSTOCK_TRY(write_whole_file(output.string(), "the report", page.html));
   }

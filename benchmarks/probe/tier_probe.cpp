@@ -302,8 +302,8 @@ class TierProbe {
     return success();
   }
 
-  // Measures every loop of the probe series once, and repeats the fastest. The largest depth of the settings
-  // is among them, so that "best" may be as fast as any depth.
+  // Measures every loop of the probe series once, and repeats the fastest. The series also has the largest
+  // depth of the settings. Otherwise the probe of that depth could be faster than "best".
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeObjects& set,
                                  SampleOrder order) {
     const std::vector<unsigned> depths = depths_from_one();
@@ -414,7 +414,7 @@ class TierProbe {
   }
 
   static void judge(ProbeCell& cell, ProbeFigure& figure, Verdict verdict, std::string_view reason) {
-    add_verdict(figure.verdict, figure.reason, verdict, reason);
+    figure.verdict = std::max(figure.verdict, verdict);
     add_verdict(cell.verdict, cell.reason, verdict, reason);
   }
 

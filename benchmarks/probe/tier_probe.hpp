@@ -47,8 +47,7 @@ struct ProbeFigure {
   std::vector<double> ops_per_s;
   // For each repeat, the figures of its ranks. Empty entries if there is a single process.
   std::vector<std::vector<RankFigures>> ranks;
-  Verdict verdict = Verdict::ok;  // of this probe alone
-  std::string reason;
+  Verdict verdict = Verdict::ok;  // of this probe alone; ProbeCell::reason has the reasons
 };
 
 struct ProbeCell {

@@ -137,7 +137,7 @@ Series bytes_by_second(const ReadCell& cell) {
   for (const RepeatFigures& repeat : cell.repeats) {
     const RunTally& tally = repeat.tally;
     if (tally.wall_s <= 0) continue;
-    has_second |= tally.wall_s >= 0.99;
+    has_second |= tally.wall_s >= 1 - Series::kSecondTolerance_s;
     series.append_seconds(std::vector<double>(tally.bytes_by_second.begin(), tally.bytes_by_second.end()),
                           tally.wall_s);
   }

@@ -194,9 +194,8 @@ std::string emulation(const Json& facts) {
 
 namespace {
 
-// The back end and the options of the data tier, without its path; the whole spec if this version cannot
-// parse it.
-// "" if the record has none.
+// The back end and the options of the data tier, without its path. If this version cannot parse the spec, the
+// whole spec. "" if the record has none.
 std::string tier_kind(const Record& record) {
   const std::string spec = member_text(member_object(record.tiers, "data"), "spec");
   const auto tier = parse_tier(spec, kNoNamedTiers);

@@ -58,16 +58,14 @@ size_t pool_rounds(std::vector<StoredRecord>& records) {
       merged_records.insert(cell.base.begin(), cell.base.end() - 1);
     }
   }
-  std::map<const Record*, Record> pooled_records;
-  for (const auto& [latest, rounds] : rounds_of) pooled_records.emplace(latest, pool(rounds));
   std::vector<StoredRecord> remaining;
   for (StoredRecord& stored : records) {
     if (merged_records.contains(&stored.record)) continue;
-    const auto at = pooled_records.find(&stored.record);
-    StoredRecord& copy = remaining.emplace_back(std::move(stored));
-    if (at == pooled_records.end()) continue;
-    copy.record = std::move(at->second);
-    copy.runs = rounds_of.at(at->first).size();
+    if (const auto at = rounds_of.find(&stored.record); at != rounds_of.end()) {
+      stored.record = pool(at->second);
+      stored.runs = at->second.size();
+    }
+    remaining.push_back(std::move(stored));
   }
   records = std::move(remaining);
   return merged_records.size();

@@ -18,7 +18,7 @@ namespace {
 // How deep JSON may be nested; results of these tools need six levels.
 constexpr int kMostForeignDepth = 32;
 constexpr double kLatestUnixTime_s = 32503680000;            // times after the year 3000 are errors
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8, as editors of Windows write it
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8; editors on Windows write it
 // The root's mount point contains every path, so it says nothing about the tier.
 constexpr std::string_view kRootMount = "/";
 
@@ -70,9 +70,9 @@ Json parse_object(std::string_view object) {
   return json;
 }
 
-// The JSON object of a program's output, and its text. It begins at the first '{' that starts a line, or at
-// the last one: fio writes an object at each --status-interval, and the last one has the sums of the whole
-// run.
+// The JSON object of a program's output, and its text. It begins at the first '{' that starts a line. If that
+// is no JSON, it begins at the last one: fio writes an object at each --status-interval, and the last object
+// has the sums of the whole run.
 std::pair<Json, std::string_view> find_json_object(std::string_view text) {
   const size_t line = text.find("\n{");
   if (!text.starts_with('{') && line == std::string_view::npos) return {Json(Json::value_t::discarded), {}};

@@ -33,7 +33,7 @@ struct Imported {
 // the JSON (notes of fio) is skipped.
 std::optional<Imported> import_foreign(std::string_view text);
 
-// Whether the text is complete JSON, or lines of JSON, of any program.
+// Whether the text is complete JSON of any program, or begins with a line of JSON.
 bool is_json(std::string_view text);
 
 // is_google_benchmark() and is_fio() recognize the JSON of a tool. import_google_benchmark() and import_fio()

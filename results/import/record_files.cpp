@@ -1,4 +1,5 @@
 // Finds and reads record files, both penstock's own and those of other tools (declared in store.hpp).
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "results/import/foreign.hpp"
 #include "results/record/baseline.hpp"
 #include "results/record/sealed_runs.hpp"
@@ -91,7 +93,9 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
   const std::string text = std::move(contents).str();
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     record_set_.files.push_back(path);
-    add_problem(path, 0, "UTF-16 text, not UTF-8: convert it with iconv -f UTF-16 -t UTF-8");
+    add_problem(path, 0,
+                fmt::format("UTF-16 text, not UTF-8: convert it with iconv -f UTF-16 -t UTF-8 {} > NEW.json",
+                            shell_word(path.string())));
     return;
   }
   std::optional<Imported> imported = import_foreign(text);
@@ -103,7 +107,7 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
       record_set_.files.push_back(path);
       add_problem(path, 0, "neither records nor what Google Benchmark or fio writes as JSON");
     } else if (!is_json(text)) {
-      add_problem(path, 0, text.empty() ? "an empty file" : "no JSON (cut short?)");
+      add_problem(path, 0, text.empty() ? "an empty file" : "not complete JSON; it may be cut short");
     } else {
       record_set_.files_without_results.push_back(path);
     }

@@ -56,7 +56,7 @@ std::string line_value(const fs::path& path, std::string_view key) {
   return "";
 }
 
-// The list of memory nodes ("0-1,3"), or "" if the text is none.
+// The text if it is a list of memory nodes ("0-1,3"), else "".
 std::string node_list(const std::string& text) {
   constexpr uint64_t kMostNodes = 1024;  // of Linux, with the largest CONFIG_NODES_SHIFT
   for (std::string_view rest = text; !rest.empty();) {
@@ -133,7 +133,7 @@ Json inspect_environment() {
   json["memory_bytes"] = memory_bytes();
   json["cgroup"] = cgroup_limits();
   for (const char* const key : {"throttled_s", "memory_free_bytes"})
-    json["cgroup"].erase(key);  // it is no limit, and changes with time
+    json["cgroup"].erase(key);  // these are no limits, and change with time
   json["build"] = build_json();
   json["versions"] = versions_json();
   json["clock_read_ns"] = clock_read_ns();

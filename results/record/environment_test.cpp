@@ -25,6 +25,11 @@ class Cgroups : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text << "\n";
   }
+  // A quota of processors of a group, with cgroup version 1.
+  void put_quota(const std::string& group, const std::string& quota_us) const {
+    put("sys/fs/cgroup/cpu/" + group + "/cpu.cfs_quota_us", quota_us);
+    put("sys/fs/cgroup/cpu/" + group + "/cpu.cfs_period_us", "100000");
+  }
   fs::path root_;
 };
 
@@ -47,8 +52,7 @@ TEST_F(Cgroups, Version2HasTheTightestLimitOfAllParents) {
 TEST_F(Cgroups, Version1ReadsEachControllerAndTheNumberForNoLimit) {
   put("proc/self/cgroup", "3:cpu,cpuacct:/a\n2:memory:/a\n1:blkio:/gone\n0::/");
   put("sys/fs/cgroup/memory/a/memory.limit_in_bytes", "9223372036854771712");
-  put("sys/fs/cgroup/cpu/a/cpu.cfs_quota_us", "50000");
-  put("sys/fs/cgroup/cpu/a/cpu.cfs_period_us", "100000");
+  put_quota("a", "50000");
   put("sys/fs/cgroup/blkio/blkio.throttle.read_bps_device", "7:0 52428800");
   const Json limits = cgroup_limits(root_);
   EXPECT_FALSE(limits.contains("memory_bytes"));
@@ -60,11 +64,9 @@ TEST_F(Cgroups, Version1HasTheTightestLimitOfAllParents) {
   put("proc/self/cgroup", "3:cpu,cpuacct:/pod/box\n2:memory:/pod/box");
   put("sys/fs/cgroup/memory/pod/memory.limit_in_bytes", "1000000");
   put("sys/fs/cgroup/memory/pod/box/memory.limit_in_bytes", "2000000");
-  put("sys/fs/cgroup/cpu/pod/cpu.cfs_quota_us", "30000");
-  put("sys/fs/cgroup/cpu/pod/cpu.cfs_period_us", "100000");
+  put_quota("pod", "30000");
   put("sys/fs/cgroup/cpu/pod/cpu.stat", "nr_periods 10\nnr_throttled 4\nthrottled_time 2500000000");
-  put("sys/fs/cgroup/cpu/pod/box/cpu.cfs_quota_us", "-1");
-  put("sys/fs/cgroup/cpu/pod/box/cpu.cfs_period_us", "100000");
+  put_quota("pod/box", "-1");
   const Json limits = cgroup_limits(root_);
   EXPECT_EQ(limits["memory_bytes"], 1000000);
   EXPECT_EQ(limits["cpus"], 0.3);

@@ -28,6 +28,12 @@ constexpr std::string_view kVerdictNames[] = {"ok",        "short",    "client_b
                                               "degraded",  "not_warm", "not_cold",     "wrong_bytes",
                                               "timed_out", "failed",   "skipped",      "interrupted"};
 
+// How many intervals have a known length: all, or without lengths_s all but the last.
+size_t known_intervals(const Series& series) {
+  const size_t all = series.values.size();
+  return series.lengths_s.empty() && all > 0 ? all - 1 : all;
+}
+
 Json metric_json(const Metric& metric) {
   Json json = Json::object();
   const bool has_value = std::any_of(metric.samples.begin(), metric.samples.end(),
@@ -128,8 +134,6 @@ bool is_declared(std::string_view name, const Metric& metric, std::span<const Me
 }
 
 void Series::append_seconds(std::span<const double> by_second, double wall_s) {
-  // A second that lacks no more than this is whole, because the last sample may end a little early.
-  constexpr double kSecondTolerance_s = 0.01;
   const size_t intervals = std::max<size_t>(1, size_t(std::max(0.0, wall_s) + kSecondTolerance_s));
   const size_t first = values.size();
   values.resize(first + intervals, 0.0);
@@ -140,18 +144,18 @@ void Series::append_seconds(std::span<const double> by_second, double wall_s) {
 
 std::vector<double> Series::rates() const {
   std::vector<double> all;
-  const size_t known = lengths_s.empty() && !values.empty() ? values.size() - 1 : values.size();
-  for (size_t i = 0; i < known; ++i)
+  for (size_t i = 0; i < known_intervals(*this); ++i)
     all.push_back(values[i] / (lengths_s.empty() ? interval_s : lengths_s[i]));
   return all;
 }
 
 std::vector<double> Series::ends_s() const {
   std::vector<double> all;
-  const size_t known = rates().size();
   double end_s = 0;
-  for (size_t i = 0; i < known; ++i)
-    all.push_back(lengths_s.empty() ? double(i + 1)* interval_s : end_s += lengths_s[i]);
+  for (size_t i = 0; i < known_intervals(*this); ++i) {
+    end_s = lengths_s.empty() ? interval_s * double(i + 1) : end_s + lengths_s[i];
+    all.push_back(end_s);
+  }
   return all;
 }
 

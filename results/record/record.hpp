@@ -64,13 +64,14 @@ struct Metric {
 struct Series {
   double interval_s = 1.0;
   std::vector<double> values;
-  // How long each interval really was. Empty: every one was interval_s long, but for the last, which may have
-  // been shorter.
+  // How long each interval was. Empty: each was interval_s long, except that the last may have been shorter.
   std::vector<double> lengths_s = {};
 
-  // Adds what came in each second of a run that lasted `wall_s`. What is left of the run after its last whole
-  // second belongs to that second's interval, which is longer then. So the series adds up to the run, and no
-  // interval is so short that its rate means nothing.
+  // A second that lacks no more than this is whole, because the last sample may end a little early.
+  static constexpr double kSecondTolerance_s = 0.01;
+  // Adds the amounts of each second of a run that lasted `wall_s`. What is left of the run after its last
+  // whole second belongs to that second's interval, which is longer then. So the series adds up to the run,
+  // and no interval is so short that its rate means nothing.
   void append_seconds(std::span<const double> by_second, double wall_s);
   // The rate in each interval whose length is known.
   std::vector<double> rates() const;

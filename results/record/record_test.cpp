@@ -44,7 +44,6 @@ Record full_record() {
   return record;
 }
 
-// The field names that docs/records.md documents, as one text. If a field is renamed, this test fails first.
 TEST(Series, AddsUpToTheRunAndHasNoIntervalThatIsTooShort) {
   Series series;
   series.append_seconds(std::vector<double>{80, 82, 7}, 2.09);
@@ -68,6 +67,7 @@ TEST(Series, OfAnEarlierVersionLeavesItsLastIntervalOut) {
   EXPECT_TRUE(Series{}.rates().empty());
 }
 
+// The field names that docs/records.md documents, as one text. If a field is renamed, this test fails first.
 TEST(Record, HasExactlyTheDocumentedFields) {
   const Json json = to_json(full_record());
   std::string names;

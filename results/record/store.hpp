@@ -43,7 +43,7 @@ struct RecordSet {
   std::vector<std::string>
       problems;  // what could not be read, and where: "runs/x.jsonl:3: not a record: ..."
   std::vector<std::filesystem::path> files;  // all files that were read, in the order of reading
-  // JSON files of folders that hold no results.
+  // JSON files without results, found in folders. Files that are arguments become problems instead.
   std::vector<std::filesystem::path> files_without_results;
 };
 

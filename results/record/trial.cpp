@@ -224,9 +224,8 @@ void Run::add_throttling(Trial& trial) {
   const double cpus = prototype_.environment["cgroup"].value("cpus", 0.0);
   if (share_s <= 0 || cpus <= 0 || share_s < kLeastShare * elapsed_s * std::max(1.0, cpus)) return;
   const std::string text = fmt::format(
-      "the quota of this cgroup, {:.3g} processors, was used up: in {:.3g} s its threads could not run for "
-      "{:.3g} "
-      "s, added up over the processors",
+      "the quota of this cgroup, {:.3g} processors, was used up: in {:.3g} s its threads could not run "
+      "for {:.3g} s, added up over the processors",
       cpus, elapsed_s, share_s);
   if (root()) context_.warn(text);
   trial.verdict(Verdict::client_bound, text);

@@ -72,8 +72,8 @@ class Run {
   // Takes a finished trial, so that finish() writes its record. With --json, rank 0 prints the record now.
   // The command's table must declare all metrics of the trial; an assertion checks it. If the user has
   // stopped the program, the verdict of the trial becomes `interrupted`. The record says for how long a
-  // processor quota kept the process from running (environment.throttled_s; absent if that is unknown). If
-  // that is a considerable part of the time, the verdict becomes client_bound.
+  // processor quota kept the processes of the cgroup from running (environment.throttled_s; absent if that is
+  // unknown). If that is 5% of the time that the quota allows or more, the verdict becomes client_bound.
   void add(Trial trial);
   std::span<const Record> records() const { return records_; }
 

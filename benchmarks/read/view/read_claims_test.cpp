@@ -1,4 +1,4 @@
-// Holds every number and every claim in the sentences about random records of `read` against the figures.
+// Compares every number and every claim in the sentences about random records of `read` with the figures.
 #include <map>
 #include <set>
 #include <string>
@@ -99,7 +99,7 @@ const Tiers& tiers_in(const World& world, const std::string& text) {
                                                                                     : "cold");
 }
 
-// What a sentence may say of two rows, and whether it does.
+// Whether the difference of two rows is too small to be reported.
 bool is_noise(double ratio, double apart) {
   return ratio - 1 <= apart && apart > 0.05;
 }

@@ -5,9 +5,8 @@
 //   equally many repeats. A tier stops scaling at the first thread count after which no measured count is 10%
 //   faster. If the rate falls by 10% or more from its peak to the last count, the sentence reports that loss
 //   instead.
-// - "A tier delivers X times the bandwidth of another" compares the fastest row of each, whatever their
-// thread
-//   counts. The ratios at equal thread counts follow. Tiers within 5% of each other count as equal.
+// - "A tier delivers X times the bandwidth of another" compares the fastest row of each, whatever its
+//   thread count. The ratios at equal thread counts follow. Tiers within 5% of each other count as equal.
 // - Baseline: the sentence reports samples_per_s / baseline_samples_per_s, repeat by repeat if both have
 //   equally many repeats.
 // - Noise: a difference is not reported if it is not larger than the spread, (max - min) / median, of the

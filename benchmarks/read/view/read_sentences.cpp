@@ -259,9 +259,8 @@ void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output
     constexpr double kSameWork = 1.1;
     if (least && most && *most > kSameWork * *least)
       text += fmt::format(
-          ". Penstock's own split explains some of it: ranks get equal numbers of samples, which are {} to "
-          "{} a "
-          "pass",
+          ". Penstock's own split may explain some of it: ranks get equal numbers of samples, but {} to {} "
+          "a pass",
           format_bytes(*least, output), format_bytes(*most, output));
     out.push_back({Tone::caution, "ranks", text + group_note(group, {&curve}) + "."});
   }

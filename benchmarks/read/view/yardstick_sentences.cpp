@@ -19,6 +19,7 @@ using namespace read_metrics;
 
 // If the ceiling is at least this many times the decoded rate, a sentence says that decoding is the limit.
 constexpr double kCeilingRatioIfDecodingLimits = 2;
+
 bool has_single_repeat(const ReadCurve& curve) {
   return std::any_of(curve.by_count.begin(), curve.by_count.end(), [](const auto& row) {
     const Metric* const rate = throughput(*row.second);
@@ -94,8 +95,8 @@ void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {
       else
         add_sentence(
             out, Tone::caution, "baseline_invalid",
-            "{} of the baseline on {} at {} is impossible: it is the rate of the simplest loop on the "
-            "same work, so something else differed, such as what was cached{}.",
+            "{} of the baseline on {} at {} is impossible: the baseline is the simplest loop on the same "
+            "work, so something else differed, for example what was cached{}.",
             format_percent(*ratio), curve.tier, threads_text(threads), group_note(group, {&curve}));
     }
     if (ratios.empty()) continue;
