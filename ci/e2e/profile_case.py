@@ -64,11 +64,16 @@ class ProgramsTest(unittest.TestCase):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(rng.randbytes(rng.choice([0, 1, 100, 4096, 5000, 70000, 300001])))
 
-    def profiled(self, words, session="session", **kwargs):
-        """The rows of the report, and what the program said."""
+    def profiled(self, words, session="session", code=0, quiet=False, **kwargs):
+        """The rows of the report, and the program's output. An earlier session of the name is removed. With `quiet`, the program and what the
+        library adds to it print nothing to stderr."""
         folder = self.folder / session
+        shutil.rmtree(folder, ignore_errors=True)
         done = subprocess.run([PENSTOCK, "profile", "run", "-o", folder, "--", *map(str, words)], capture_output=True, check=False, **kwargs)
-        self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
+        stderr = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, code, stderr)
+        if quiet:
+            self.assertEqual([line for line in stderr.splitlines() if not line.startswith("penstock profile:")], [])
         report = subprocess.run([PENSTOCK, "profile", "report", "--json", "--all", folder], capture_output=True, text=True, check=False)
         self.assertEqual(report.returncode, 0, report.stderr)
         rows = [json.loads(line) for line in report.stdout.splitlines()]

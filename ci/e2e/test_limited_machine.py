@@ -36,12 +36,6 @@ class LimitedMachine(CorpusTest):
             self.skipTest("/proc cannot be hidden here")
         return self.run_after(["unshare", "-m", "sh", "-c", HIDE_PROC + ' && exec "$@"'], *words, **kwargs)
 
-    def test_the_hosts_cache_is_unknown_without_proc(self):
-        [usual] = self.records("read", "pics", *QUICK)
-        [hidden] = map(json.loads, self.without_proc("read", "pics", *QUICK, "--json").stdout.splitlines())
-        if usual["cache"]["host"] != "none":
-            self.assertNotEqual(hidden["cache"]["host"], "none")
-
     def test_profile_run_without_proc(self):
         if self.run_cli("profile", "run", "-o", "usual", "--", "true", expect=None).returncode != 0:
             self.skipTest("this build has no profiler")

@@ -29,8 +29,6 @@ WHOLE = {
     "train-00000-of-00002": (EXAMPLE * 4, 4, 500),
     "neighbours.tar": (tar(*((f"{k}.{end}", png()) for k in range(4) for end in ("png", "cls"))), 4, None),
     "apart.tar": (tar(*((f"{k}.{end}", png()) for end in ("png", "json") for k in range(4))), 4, None),
-}
-WHOLE |= {
     "empty-feature.tfrecord": (tf_record(tf_example(image=b"x" * 500, none=b"")) * 3, 3, 500),
     "pax-long.tar": (tar(*(("x" * 120 + f"/{k}.png", png()) for k in range(3)), form=tarfile.PAX_FORMAT), 3, None),
     "gnu-long.tar": (tar(*(("x" * 120 + f"/{k}.png", png()) for k in range(3)), form=tarfile.GNU_FORMAT), 3, None),

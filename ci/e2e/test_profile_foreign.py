@@ -2,15 +2,13 @@
 """`penstock profile run` of programs that start others which cannot load the library, of programs with clocks that stand still, of programs
 with the thread sanitizer, and of programs that take results of libaio out of the ring themselves."""
 
-import json
 import os
 import pathlib
 import shutil
 import subprocess
-import tempfile
-import unittest
 
-from penstock_cli import BUILD, PENSTOCK, SANITIZED, main
+from penstock_cli import PENSTOCK, main
+from profile_case import ProgramsTest
 
 SHOW = """#include <stdio.h>
 #include <stdlib.h>
@@ -93,12 +91,7 @@ int main(int count, char** words) {
 """
 
 
-@unittest.skipIf(SANITIZED or not (BUILD / "libpenstock_profile.so").exists(), "the library of this build is not for other programs")
-class Foreign(unittest.TestCase):
-    def setUp(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="penstock-profile-foreign-")).resolve()
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
+class Foreign(ProgramsTest):
     def build(self, name, text, *flags, compiler="cc"):
         source = self.folder / f"{name}.c"
         source.write_text(text)
@@ -106,17 +99,6 @@ class Foreign(unittest.TestCase):
         if shutil.which(compiler) is None or subprocess.run(words, capture_output=True, check=False).returncode != 0:
             return None
         return self.folder / name
-
-    def run_profiled(self, *words, expect=0, **environment):
-        session = self.folder / "s"
-        shutil.rmtree(session, ignore_errors=True)
-        done = subprocess.run([PENSTOCK, "profile", "run", "-o", session, "--", *map(str, words)], cwd=self.folder, capture_output=True,
-                              text=True, check=False, timeout=120, env={**os.environ, **environment})
-        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
-        report = subprocess.run([PENSTOCK, "profile", "report", "--json", "--all", session], capture_output=True, text=True, check=False)
-        rows = [json.loads(line) for line in report.stdout.splitlines()]
-        foreign = [line for line in done.stderr.splitlines() if not line.startswith("penstock profile: ")]
-        return rows[0], {row["path"]: row for row in rows[1:] if row["kind"] == "file"}, done.stdout, foreign
 
     def test_programs_that_cannot_load_the_library(self):
         at = self.build("at", EXECVEAT)
@@ -135,10 +117,9 @@ class Foreign(unittest.TestCase):
             for words in (["sh", "-c", f"{path}; true"], ["sh", "-c", f"PATH={self.folder}; {path.name}; true"], [at, path],
                           ["python3", "-c", python.format(path)]):
                 with self.subTest(name, words=words):
-                    summary, _, out, foreign = self.run_profiled(*words)
-                    self.assertEqual(foreign, [])
+                    summary, _, out = self.profiled(words, quiet=True, cwd=self.folder)
                     # A static program does not look at LD_PRELOAD, but what it executes may.
-                    self.assertEqual(out == "none\n", "static" not in name)
+                    self.assertEqual(out == b"none\n", "static" not in name)
                     self.assertEqual([pathlib.Path(one["program"]).name for one in summary["unwatched"]], [path.name])
 
     def test_a_program_for_another_processor(self):
@@ -153,11 +134,12 @@ class Foreign(unittest.TestCase):
     def test_a_clock_that_stands_still(self):
         library = self.build("frozen.so", FROZEN, "-shared", "-fPIC")
         data = self.folder / "data"
-        data.write_bytes(bytes(1 << 20))
+        data.write_bytes(os.urandom(1 << 20))
         for clock in ("tsc", "monotonic"):
             with self.subTest(clock):
-                _, files, _, _ = self.run_profiled("dd", f"if={data}", "of=/dev/null", "bs=4k", LD_PRELOAD=str(library),
-                                                   PENSTOCK_PROFILE_CLOCK=clock)
+                _, files, out = self.profiled(["dd", f"if={data}", "bs=4k"],
+                                              env=os.environ | {"LD_PRELOAD": str(library), "PENSTOCK_PROFILE_CLOCK": clock})
+                self.assertEqual(out, data.read_bytes())
                 self.assertEqual(files[str(data)]["bytes_read"], 1 << 20)
                 self.assertGreater(files[str(data)]["read_time_s"], 0)
 
@@ -165,8 +147,7 @@ class Foreign(unittest.TestCase):
         program = self.build("threads", THREADS, "-g", "-fsanitize=thread", "-pthread")
         if program is None or subprocess.run([program], cwd=self.folder, capture_output=True, check=False).returncode != 0:
             self.skipTest("no thread sanitizer here")
-        _, files, _, foreign = self.run_profiled(program)
-        self.assertEqual(foreign, [])
+        _, files, _ = self.profiled([program], quiet=True, cwd=self.folder)
         self.assertEqual(sum(row["bytes_written"] for path, row in files.items() if "/data-" in path), 5 * 4 * 20 * 4096)
 
     def test_results_that_the_program_takes_out_of_the_ring(self):
@@ -177,7 +158,7 @@ class Foreign(unittest.TestCase):
             self.skipTest("no asynchronous I/O of the kernel here")
         for words in ([], ["destroy"]):
             with self.subTest(words=words):
-                _, files, _, _ = self.run_profiled(program, data, *words)
+                _, files, _ = self.profiled([program, data, *words])
                 self.assertEqual((files[str(data)]["bytes_read"], files[str(data)]["reads"]), (999 * 4096 + 100, 1000))
 
 

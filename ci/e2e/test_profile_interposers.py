@@ -31,7 +31,6 @@ class MadeOfSyscall(ProgramsTest):
         alone = subprocess.run([program, data], env=os.environ | environment, check=False, timeout=60)
         self.assertEqual(alone.returncode, 0)
         session, files, _ = self.profiled([program, data], env=os.environ | environment, timeout=60)
-        shutil.rmtree(self.folder / "session")
         row, child = files[str(data)], files[f"{data}.child"]
         self.assertEqual({name: row[name] for name in COUNTS}, COUNTS)
         self.assertEqual({name: child[name] for name in OF_CHILD}, OF_CHILD)
@@ -73,7 +72,6 @@ class MadeOfOtherCalls(ProgramsTest):
         self.assertEqual((session["dropped"], session["problems"]), (0, []))
         self.assertEqual(session["coverage"]["rchar"]["seen"], session["coverage"]["rchar"]["kernel"])
         self.assertEqual(session["coverage"]["wchar"]["seen"], session["coverage"]["wchar"]["kernel"])
-        shutil.rmtree(self.folder / "session")
         return {name: value for name, value in files[str(data)].items() if isinstance(value, int) and not name.endswith("_ns")}
 
     def test_the_same_counts_with_the_library(self):

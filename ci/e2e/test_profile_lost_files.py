@@ -45,10 +45,6 @@ PROC_FILES = ("io", "stat", "cmdline", "ns")
 
 
 class Sessions(ProgramsTest):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-
     def report(self, session):
         done = subprocess.run([PENSTOCK, "profile", "report", "--json", "--all", session], capture_output=True, text=True, check=False)
         rows = [json.loads(line) for line in done.stdout.splitlines()] if done.returncode == 0 else []
@@ -155,10 +151,18 @@ class Sessions(ProgramsTest):
         report, _ = self.report(session)
         self.assertEqual(report.returncode, 1)
 
+    def test_a_session_that_the_program_removes_is_named(self):
+        session = self.folder / "session"
+        done = subprocess.run([PENSTOCK, "profile", "run", "-o", session, "--", "sh", "-c", f"rm -r {session}; exit 7"], capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 7)
+        self.assertIn(str(session), done.stderr)
+        self.assertIn("unknown", done.stderr)
+
 
 @unittest.skipIf(os.geteuid() != 0, "only root mounts over /proc")
 class Proc(ProgramsTest):
-    """A library in the way is not needed: the program's /proc is another one, in a mount namespace of its own."""
+    """The program runs in a mount namespace of its own, in which /proc is another one."""
 
     def in_namespace(self, setup, *words):
         return subprocess.run(["unshare", "-m", "sh", "-c", f"{setup} exec \"$@\"", "sh", *map(str, words)], capture_output=True, text=True,

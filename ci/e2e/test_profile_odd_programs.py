@@ -11,15 +11,12 @@ import zlib
 from messages import message
 from penstock_cli import PENSTOCK
 import penstock_cli
-from profile_case import ProgramsTest, needs
+from profile_case import ProgramsTest
 
 SIZE = 1_000_000
 FORMATS = ("chrome", "csv", "darshan", "records")
 BYTES_READ, MAX_BYTE_READ, MAX_BYTE_WRITTEN = 14, 16, 17  # positions of POSIX_... in a record of Darshan's POSIX module
 COUNTERS, RECORD_BYTES = 69, 704
-FROZEN_CLOCK = """#include <time.h>
-int clock_gettime(clockid_t c, struct timespec *t) { (void)c; t->tv_sec = 978307200; t->tv_nsec = 0; return 0; }
-"""
 POSITIONS = """
 import os
 fd = os.open('f', os.O_RDWR)
@@ -84,13 +81,6 @@ class OddPrograms(ProgramsTest):
                 report = self.run_penstock("profile", "report", "--json", "--all", name)
                 rows = [json.loads(line) for line in report.stdout.splitlines()]
                 self.assertEqual(sum(row["bytes_read"] for row in rows if row["kind"] == "file" and row["path"] == str(self.file)), times * SIZE)
-
-    @needs("gcc")
-    def test_a_clock_that_stands_still(self):
-        (self.folder / "frozen.c").write_text(FROZEN_CLOCK)
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", "frozen.so", "frozen.c"], cwd=self.folder, check=True)
-        _, _, out = self.profiled(["env", f"LD_PRELOAD={self.folder}/frozen.so", "cat", self.file], timeout=300)
-        self.assertEqual(out, self.file.read_bytes())
 
     def test_paths_that_are_too_long_are_refused_before_the_program_runs(self):
         folder = self.folder

@@ -2,7 +2,7 @@
 """Programs that give up rights, change their root or their namespaces, or restrict their system calls, under the profiler: they behave as
 without it, and what they do is either recorded or named as missing. And coverage where processes are killed or have other pids."""
 
-import json
+import errno
 import os
 import pathlib
 import shutil
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import unittest
 
-from penstock_cli import PENSTOCK, main
+from penstock_cli import main
 from profile_case import ProgramsTest, has, needs
 
 NOBODY = 65534
@@ -102,19 +102,10 @@ class RightsTest(ProgramsTest):
         subprocess.run(["cc", "-w", "-o", self.folder / name, source], check=True)
         return self.folder / name
 
-    def watched(self, *words, code=0, **kwargs):
-        """The session's line of the report and the files; what the program prints is as without the profiler."""
-        session = self.folder / "session"
-        shutil.rmtree(session, ignore_errors=True)
-        done = subprocess.run([PENSTOCK, "profile", "run", "-o", session, "--", *map(str, words)], capture_output=True, text=True,
-                              cwd=self.folder, check=False, **kwargs)
-        self.assertEqual(done.returncode, code, done.stderr)
-        own = [line for line in done.stderr.splitlines() if not line.startswith("penstock profile:")]
-        self.assertEqual(own, [], "the program's stderr")
-        report = subprocess.run([PENSTOCK, "profile", "report", "--json", "--all", session], capture_output=True, text=True, check=False)
-        self.assertEqual(report.returncode, 0, report.stderr)
-        rows = [json.loads(line) for line in report.stdout.splitlines()]
-        return rows[0], {row["path"]: row for row in rows[1:]}
+    def watched(self, *words, **kwargs):
+        """The session's line of the report and the files; the program prints what it prints without the profiler."""
+        session, files, _ = self.profiled(words, quiet=True, cwd=self.folder, **kwargs)
+        return session, files
 
     def written(self, files, name="dropped"):
         return sum(row["bytes_written"] for path, row in files.items() if path.endswith(f"/{name}"))
@@ -213,6 +204,15 @@ class Coverage(RightsTest):
                 share = session["coverage"]["wchar"]
                 self.assertGreaterEqual(share["seen"], 1_000_000)
                 self.assertLess(share["kernel"] - share["seen"], 10_000, share)
+
+    def test_a_forked_child_that_cannot_make_its_file_is_named(self):
+        self.copies()
+        script = ("import os, resource\nif os.fork() == 0:\n    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+                  "    open('in', 'rb').read(); os._exit(0)\nos.wait()\n")
+        session, _ = self.watched(sys.executable, "-S", "-c", script)
+        [child] = session["unwatched"]
+        self.assertEqual((session["processes"], child["forked"]), (1, True))
+        self.assertIn(os.strerror(errno.EFBIG), child["reason"])
 
     def test_a_python_worker_that_aborts(self):
         self.copies()

@@ -30,27 +30,27 @@ class Store(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, handler=None):
+        super().__init__(("127.0.0.1", 0), handler or Handler)
         self.lock = threading.Lock()
         self.objects, self.marks = {}, {}  # by key
         self.uploads = {}  # open ones, by id: the key, the mark, the parts by number
         self.started = 0
-        self.answer, self.times, self.completes = None, 0, False  # see replace()
+        self.answer, self.wrong_answers, self.completes = None, 0, False  # see replace()
         self.listings = []  # what the next listings are answered with, in place of the list
         self.pages = {}  # what every listing is answered with, by its continuation token ("" without one)
         self.asks_for_keys = False
 
     def replace(self, answer, times, completes=False):
         """The next completions of an upload are answered so; they are done first if `completes`."""
-        self.answer, self.times, self.completes = answer, times, completes
+        self.answer, self.wrong_answers, self.completes = answer, times, completes
 
     def handle_error(self, request, client_address):
         pass  # a client that went away
 
     def complete(self, query, body):
-        replaced = self.times > 0
-        self.times -= replaced
+        replaced = self.wrong_answers > 0
+        self.wrong_answers -= replaced
         if not replaced or self.completes:
             if query["uploadId"] not in self.uploads:
                 return 404, b"<Error><Code>NoSuchUpload</Code></Error>"
@@ -134,10 +134,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_any
 
 
-class S3Answers(CliTest):
+class StoreTest(CliTest):
+    """A store of a test, and the folder `from` with an object that is written in parts."""
+
+    make_store = Store
+
     def setUp(self):
         super().setUp()
-        self.store = Store()
+        self.store = self.make_store()
         self.addCleanup(self.store.server_close)
         threading.Thread(target=self.store.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         self.addCleanup(self.store.shutdown)
@@ -145,11 +149,16 @@ class S3Answers(CliTest):
         self.data = os.urandom(6 << 20)
         (self.dir / "from" / "large.bin").write_bytes(self.data)
 
+    def tier(self, where, options="part=5MiB,retries=2,timeout=5s"):
+        return f"s3:http://127.0.0.1:{self.store.server_address[1]}/{where},{options}"
+
+
+class S3Answers(StoreTest):
+
     def copy(self, expect=0):
         self.store.objects.clear()
         self.store.started = 0
-        tier = f"s3:http://127.0.0.1:{self.store.server_address[1]}/bucket/to,part=5MiB,retries=2,timeout=5s"
-        return self.run_cli("copy", "from", "--to", tier, "--scan", "--types", "bin", expect=expect,
+        return self.run_cli("copy", "from", "--to", self.tier("bucket/to"), "--scan", "--types", "bin", expect=expect,
                             env={**os.environ, "no_proxy": "127.0.0.1"})
 
     def check(self, stored):
@@ -187,8 +196,7 @@ class S3Answers(CliTest):
         """Scans a folder of one picture with keys from nowhere but `home/` and these variables."""
         self.store.objects["d/a.jpg"] = b"\xff\xd8\xff" + bytes(500)
         usual = {name: text for name, text in os.environ.items() if not name.startswith("AWS_")}
-        tier = f"s3:http://127.0.0.1:{self.store.server_address[1]}/{where},retries=2,timeout=5s"
-        return self.run_cli("describe", tier, "--scan", "--json", expect=expect,
+        return self.run_cli("describe", self.tier(where), "--scan", "--json", expect=expect,
                             env={**usual, "no_proxy": "127.0.0.1", "HOME": str(self.dir / "home"), **environment})
 
     def home(self, **files):

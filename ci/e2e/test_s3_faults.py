@@ -1,15 +1,13 @@
 """Every answer of an object store, replaced by every kind of wrong one: no exit 0 hides missing work."""
 
 import contextlib
-import http.server
 import itertools
 import json
 import os
-import threading
 import urllib.parse
 
 import test_s3_answers
-from penstock_cli import CliTest, main
+from penstock_cli import main
 
 KINDS = {"copy": ("list", "head", "put", "create", "part", "complete"), "back": ("list", "head", "get"),
          "verify": ("list", "head", "get"), "scan": ("list", "head", "get"),
@@ -94,12 +92,8 @@ class Handler(test_s3_answers.Handler):
 
 class Store(test_s3_answers.Store):
     def __init__(self):
-        http.server.ThreadingHTTPServer.__init__(self, ("127.0.0.1", 0), Handler)
-        self.lock = threading.Lock()
-        self.objects, self.marks, self.uploads, self.started = {}, {}, {}, 0
-        self.answer, self.times, self.completes, self.asks_for_keys = None, 0, False, False
-        self.listings, self.pages = [], {}
-        self.kind, self.fault, self.executes, self.seen = "", None, True, set()
+        super().__init__(Handler)
+        self.kind, self.fault, self.executes, self.times, self.seen = "", None, True, 0, set()
         self.delimiter, self.left = None, 0
 
     def list(self, query):
@@ -113,30 +107,20 @@ class Store(test_s3_answers.Store):
         rows += "".join(f"<CommonPrefixes><Prefix>{prefix}{name}/</Prefix></CommonPrefixes>" for name in folders)
         return 200, f"<ListBucketResult><IsTruncated>false</IsTruncated>{rows}</ListBucketResult>".encode()
 
-    def complete(self, query, body):
-        times, self.times = self.times, 0  # the times of this class are those of a fault
-        try:
-            return super().complete(query, body)
-        finally:
-            self.times = times
 
+class S3Faults(test_s3_answers.StoreTest):
+    make_store = Store
 
-class S3Faults(CliTest):
     def setUp(self):
         super().setUp()
-        self.store = Store()
-        self.addCleanup(self.store.server_close)
-        threading.Thread(target=self.store.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        self.addCleanup(self.store.shutdown)
-        (self.dir / "from" / "sub").mkdir(parents=True)
-        self.files = {"large.bin": os.urandom(6 << 20), "a.bin": b"a" * 3000, "sub/b.bin": b"b" * 5000, "sub/c.bin": b"c"}
+        (self.dir / "from" / "sub").mkdir()
+        self.files = {"large.bin": self.data, "a.bin": b"a" * 3000, "sub/b.bin": b"b" * 5000, "sub/c.bin": b"c"}
         for name, data in self.files.items():
             (self.dir / "from" / name).write_bytes(data)
         self.runs = 0
 
-    def tier(self, folder):
-        return (f"s3:http://127.0.0.1:{self.store.server_address[1]}/bucket/{folder}"
-                ",part=5MiB,retries=0,timeout=1s")
+    def folder(self, name):
+        return self.tier(f"bucket/{name}", "part=5MiB,retries=0,timeout=1s")
 
     def penstock(self, *args):
         self.runs += 1
@@ -149,7 +133,7 @@ class S3Faults(CliTest):
     def do_copy(self):
         self.store.objects.clear()
         self.store.uploads.clear()
-        done = self.penstock("copy", "from", "--to", self.tier("to"), "--scan", "--types", "bin", "--threads", 1)
+        done = self.penstock("copy", "from", "--to", self.folder("to"), "--scan", "--types", "bin", "--threads", 1)
         stored = {key.removeprefix("to/"): data for key, data in self.store.objects.items()}
         if done.returncode == 0:
             for name, data in self.files.items():
@@ -159,20 +143,20 @@ class S3Faults(CliTest):
 
     def do_back(self):
         back = self.dir / f"back-{self.runs}"
-        done = self.penstock("copy", self.tier("to"), "--to", back, "--threads", 1)
+        done = self.penstock("copy", self.folder("to"), "--to", back, "--threads", 1)
         if done.returncode == 0:
             for name, data in self.files.items():
                 self.assertEqual((back / name).read_bytes(), data, name)
         return done
 
     def do_verify(self):
-        done = self.penstock("verify", self.tier("to"), "--threads", 1)
+        done = self.penstock("verify", self.folder("to"), "--threads", 1)
         if done.returncode == 0:
             self.assertIn("4 right", done.stdout)
         return done
 
     def do_scan(self):
-        done = self.penstock("describe", self.tier("plain"), "--scan", "--types", "bin", "--json")
+        done = self.penstock("describe", self.folder("plain"), "--scan", "--types", "bin", "--json")
         if done.returncode == 0:
             self.assertEqual(json.loads(done.stdout.splitlines()[0])["samples"], len(self.files))
         return done
@@ -180,14 +164,14 @@ class S3Faults(CliTest):
     def do_generate(self):
         for key in [key for key in self.store.objects if key.startswith("made/")]:
             del self.store.objects[key]
-        done = self.penstock("generate", "imagenet", "--samples", 5, "--threads", 1, "--out", self.tier("made"))
+        done = self.penstock("generate", "imagenet", "--samples", 5, "--threads", 1, "--out", self.folder("made"))
         self.store.left, self.store.times = self.store.times, 0
         if done.returncode == 0:
-            self.assertIn("5 right", self.run_cli("verify", self.tier("made"), env={**os.environ, "no_proxy": "127.0.0.1"}).stdout)
+            self.assertIn("5 right", self.run_cli("verify", self.folder("made"), env={**os.environ, "no_proxy": "127.0.0.1"}).stdout)
         return done
 
     def do_read(self):
-        done = self.penstock("read", self.tier("to"), "--verify", "--threads", 1, "--min-time", "1ms", "--repeat", 1,
+        done = self.penstock("read", self.folder("to"), "--verify", "--threads", 1, "--min-time", "1ms", "--repeat", 1,
                              "--no-baseline", "--no-ceiling", "--json")
         if done.returncode == 0:
             record = [json.loads(line) for line in done.stdout.splitlines()][-1]
