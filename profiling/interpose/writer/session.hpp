@@ -142,7 +142,9 @@ uint64_t start_ticks() noexcept;
 inline void note_moment(uint64_t now) noexcept {
   const penstock_session_header& h = *session.header;
   const uint32_t newest_index = __atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U;
-  if (now - h.later[newest_index].ticks >= h.ticks_per_s / 8) [[unlikely]] {
+  // Atomic, because two other threads may store moments between these two loads.
+  if (now - __atomic_load_n(&h.later[newest_index].ticks, __ATOMIC_RELAXED) >= h.ticks_per_s / 8)
+      [[unlikely]] {
     set_later_moment();
   }
 }

@@ -311,7 +311,9 @@ void set_moment() noexcept {
   }
   penstock_session_header& h = *session.header;
   const uint32_t next_index = 1 - (__atomic_load_n(&h.later_index, __ATOMIC_ACQUIRE) & 1U);
-  h.later[next_index] = penstock_moment{.ticks = ticks(), .monotonic_ns = nanoseconds(CLOCK_MONOTONIC)};
+  __atomic_store_n(&h.later[next_index].ticks, ticks(),
+                   __ATOMIC_RELAXED);  // note_moment() reads it at any time
+  h.later[next_index].monotonic_ns = nanoseconds(CLOCK_MONOTONIC);
   __atomic_store_n(&h.later_index, next_index, __ATOMIC_RELEASE);
 }
 
