@@ -243,7 +243,9 @@ TEST(SessionRecords, AMountThatWasOnlyWrittenToIsNoTierOfReading) {
   bytes.write(folder.path());
   const fs::path paths[] = {folder.path()};
   const Session session = open_session(paths).value();
-  for (const Record& record : records_of(session, FileSums(session), {}, {}, {"penstock"}))
+  const std::vector<Record> records = records_of(session, FileSums(session), {}, {}, {"penstock"});
+  ASSERT_FALSE(records.empty());
+  for (const Record& record : records)
     EXPECT_GT(metric_value(record, "tier_bytes_read").value(), 0) << record.parameters;
 }
 

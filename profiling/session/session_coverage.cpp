@@ -30,15 +30,23 @@ struct ProcessCounts {
   std::optional<size_t> counted_in_process;  // index of the parent whose kernel counts include this process
 };
 
+// Returns the pid by which this process knows the process that writes the file; 0 if that process does not
+// run on this machine. A process of a container has another pid there than here.
+uint32_t running_writer(const ProcessFile& process_file, std::string_view this_host) {
+  const penstock_session_header& header = process_file.header();
+  if (header.state != PENSTOCK_RUNNING || process_file.host() != this_host) return 0;
+  for (const uint32_t pid : {header.pid, header.kernel_pid})
+    if (process_runs(pid, header.process_start)) return pid;
+  return 0;
+}
+
 // Returns the kernel's counts at the end of the process file, or its current counts if the process still
 // runs. nullopt if the process was killed and could not write them.
 std::optional<penstock_kernel_io> final_counts_of(const ProcessFile& process_file, const std::string& host) {
   if (process_file.header().kernel_end_known != 0) return process_file.header().kernel_end;
   penstock_kernel_io current{};
-  const uint32_t pid = process_runs(process_file.header().pid, process_file.header().process_start)
-                           ? process_file.header().pid
-                           : process_file.header().kernel_pid;
-  if (writer_runs(process_file, host) && read_kernel_io(pid, current)) return current;
+  if (const uint32_t pid = running_writer(process_file, host); pid != 0 && read_kernel_io(pid, current))
+    return current;
   return std::nullopt;
 }
 
@@ -233,11 +241,7 @@ double Coverage::fraction() const {
 }
 
 bool writer_runs(const ProcessFile& process_file, std::string_view this_host) {
-  const penstock_session_header& header = process_file.header();
-  return header.state == PENSTOCK_RUNNING && process_file.host() == this_host &&
-         // in a container the process has another pid than here
-         (process_runs(header.pid, header.process_start) ||
-          process_runs(header.kernel_pid, header.process_start));
+  return running_writer(process_file, this_host) != 0;
 }
 
 SessionCoverage coverage_of(const Session& session) {

@@ -25,6 +25,18 @@ class SessionTest : public testing::Test {
     const fs::path paths[] = {folder_.path()};
     return open_session(paths).value();
   }
+  // A child whose file begins at 2 s and ends at `end_ns`. The kernel and its only thread have counted
+  // `read_bytes`.
+  static SessionBytes child_of(uint32_t parent, uint32_t pid, uint64_t read_bytes,
+                               int64_t end_ns = 3'000'000'000) {
+    SessionBytes child(pid);
+    child.header().parent_pid = parent;
+    child.header().begin.monotonic_ns = 2'000'000'000;
+    child.header().end_monotonic_ns = end_ns;
+    child.set_kernel(0, read_bytes);
+    child.add_thread(pid, read_bytes, 0);
+    return child;
+  }
   ScratchFolder folder_;
 };
 
@@ -250,12 +262,8 @@ TEST_F(SessionTest, CoverageSubtractsReapedChildrenFromTheirParent) {
   parent.set_kernel(1000, 10'000);  // 9000 bytes since the file began, of which 6000 are the child's
   parent.add_thread(100, 3000, 0);
   parent.write(folder_.path());
-  SessionBytes child(200);
-  child.header().parent_pid = 100;
-  child.header().begin.monotonic_ns = 2'000'000'000;
-  child.header().end_monotonic_ns = 3'000'000'000;
+  SessionBytes child = child_of(100, 200, 5500);
   child.set_kernel(500, 6000);  // 500 bytes were read before the library was loaded
-  child.add_thread(200, 5500, 0);
   child.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel_bytes, 3000U + 5500U);
@@ -288,15 +296,8 @@ TEST_F(SessionTest, AnUnreapedChildIsRecognizedByItsParentsCounters) {
   SessionBytes parent(100);
   parent.set_kernel(0, 5000);  // the kernel added only the first child's bytes to the parent
   parent.write(folder_.path());
-  for (uint32_t child = 0; child < 2; ++child) {
-    SessionBytes bytes(200 + child);
-    bytes.header().parent_pid = 100;
-    bytes.header().begin.monotonic_ns = 2'000'000'000;
-    bytes.header().end_monotonic_ns = 3'000'000'000 + child;
-    bytes.set_kernel(0, 5000);
-    bytes.add_thread(200, 5000, 0);
-    bytes.write(folder_.path());
-  }
+  for (uint32_t child = 0; child < 2; ++child)
+    child_of(100, 200 + child, 5000, 3'000'000'000 + child).write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel_bytes, 10'000U);
   EXPECT_EQ(coverage.rchar.recorded_bytes, 10'000U);
@@ -308,12 +309,8 @@ TEST_F(SessionTest, AForkWithoutAFileDoesNotSeparateParentAndChild) {
   parent.add_thread(100, 4000, 0);
   parent.add_event(PENSTOCK_EVENT_FORK, 2'000'000'000, 150, "");
   parent.write(folder_.path());
-  SessionBytes grandchild(200);
-  grandchild.header().parent_pid = 150;
-  grandchild.header().begin.monotonic_ns = 2'000'000'000;
-  grandchild.header().end_monotonic_ns = 3'000'000'000;
+  SessionBytes grandchild = child_of(150, 200, 5000);
   grandchild.set_kernel(1000, 6000);
-  grandchild.add_thread(200, 5000, 0);
   grandchild.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel_bytes, 4000U + 5000U);
@@ -329,13 +326,7 @@ TEST_F(SessionTest, AChildThatWasNotReapedIsNotSubtracted) {
     parent.add_event(PENSTOCK_EVENT_FORK, 2'000'000'000, 200, "");
     if (waited) parent.add_event(PENSTOCK_EVENT_REAP, 4'000'000'000, 200, "");
     parent.write(folder_.path());
-    SessionBytes child(200);
-    child.header().parent_pid = 100;
-    child.header().begin.monotonic_ns = 2'000'000'000;
-    child.header().end_monotonic_ns = 3'000'000'000;
-    child.set_kernel(0, 5000);
-    child.add_thread(200, 5000, 0);
-    child.write(folder_.path());
+    child_of(100, 200, 5000).write(folder_.path());
     const SessionCoverage coverage = coverage_of(opened());
     EXPECT_EQ(coverage.rchar.kernel_bytes, 9000U) << waited;
     EXPECT_EQ(coverage.rchar.recorded_bytes, 9000U) << waited;
@@ -358,12 +349,8 @@ TEST_F(SessionTest, AKilledProcessThatHadReapedChildrenIsNotCountedTwice) {
   killed.add_thread(200, 2000, 0);
   killed.add_event(PENSTOCK_EVENT_REAP, 2'500'000'000, 300, "");
   killed.write(folder_.path());
-  SessionBytes grandchild(300);
-  grandchild.header().parent_pid = 200;
+  SessionBytes grandchild = child_of(200, 300, 7000, 4'000'000'000);
   grandchild.header().begin.monotonic_ns = 2'100'000'000;
-  grandchild.header().end_monotonic_ns = 4'000'000'000;
-  grandchild.set_kernel(0, 7000);
-  grandchild.add_thread(300, 7000, 0);
   grandchild.write(folder_.path());
   const SessionCoverage coverage = coverage_of(opened());
   EXPECT_EQ(coverage.rchar.kernel_bytes, 10'000U);

@@ -88,6 +88,7 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
 std::optional<std::string> write_failure(const fs::path& folder) {
   const fs::path path = folder / ".try";
   const std::string zeros(8 * PENSTOCK_BLOCK_GRANULE, '\0');
+  errno = 0;  // a write that is cut short does not set it
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   const bool is_written = fd && ::write(fd.get(), zeros.data(), zeros.size()) == ssize_t(zeros.size());
   const int failed = errno;

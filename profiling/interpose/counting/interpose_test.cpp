@@ -23,7 +23,6 @@
 #include "profiling/interpose/counting/interpose_testing.hpp"
 #include "profiling/interpose/counting/paths.hpp"
 #include "profiling/interpose/counting/thread_log.hpp"
-#include "profiling/interpose/writer/environment.hpp"
 #include "profiling/interpose/writer/session.hpp"
 #include "profiling/interpose/writer/session_file.hpp"
 
@@ -218,30 +217,6 @@ TEST(Descriptors, ASpareDescriptionIsReusedWithANewSerial) {
   drop_reference(first);
   spare.forget(910);
   spare.forget(910);  // it is already forgotten
-}
-
-TEST(WatchedEnvironment, AddsMissingVariables) {
-  ::setenv("PENSTOCK_PROFILE_SESSION", "/nowhere", 1);
-  save_environment();
-  const auto environment = [](std::vector<const char*> given) {
-    given.push_back(nullptr);
-    char* const* variables = const_cast<char* const*>(given.data());
-    PENSTOCK_WATCHED_ENVIRONMENT(watched, variables, true);
-    std::vector<std::string> all;
-    for (char* const* at = watched.get(); *at != nullptr; ++at) all.emplace_back(*at);
-    return all;
-  };
-  const std::vector<std::string> bare = environment({"A=1"});
-  ASSERT_GE(bare.size(), 3U);
-  EXPECT_EQ(bare[0], "A=1");
-  EXPECT_EQ(bare[1].rfind("LD_PRELOAD=", 0), 0U);
-  const std::string library = bare[1].substr(11);
-  const std::vector<std::string> other =
-      environment({"LD_PRELOAD=/lib/other.so", "PENSTOCK_PROFILE_SESSION=/mine"});
-  EXPECT_EQ(other[0], "PENSTOCK_PROFILE_SESSION=/mine");
-  EXPECT_EQ(other[1], "LD_PRELOAD=" + library + ":/lib/other.so");
-  const std::string preload = "LD_PRELOAD=" + library;
-  EXPECT_EQ(environment({preload.c_str(), "PENSTOCK_PROFILE_SESSION=/x"}).front(), preload);
 }
 
 // From here on, the tests use a session in a folder of its own (interpose_testing.hpp).

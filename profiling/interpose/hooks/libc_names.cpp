@@ -1,9 +1,9 @@
 // Finds functions in the symbol tables of loaded objects, which are mapped into memory together with them.
 //
 // Threads: any thread, any handler and any fork's child. note_libc() runs only in the library's constructor.
-// Locks: libc_function() and own_function() take none. find_in_libraries() takes the loader's lock for a
-// walk, and none in a fork's child. note_libc() calls dladdr1(), which takes the loader's lock. Memory:
-// nothing is allocated. libc and this library are never unloaded.
+// Locks: find_in_libraries() takes the loader's lock for a walk, and none in a fork's child. note_libc() and
+// object_of() call dladdr1(), which takes the loader's lock. The other functions take none.
+// Memory: nothing is allocated. libc and this library are never unloaded.
 #include "profiling/interpose/hooks/libc_names.hpp"
 
 #include <dlfcn.h>
@@ -33,37 +33,37 @@ uint32_t gnu_hash(const char* name) noexcept {
   return hash;
 }
 
-const link_map* map_of(const void* address) noexcept {
-  Dl_info info{};
-  void* found_map = nullptr;
-  return dladdr1(address, &info, &found_map, RTLD_DL_LINKMAP) != 0 ? static_cast<const link_map*>(found_map)
-                                                                   : nullptr;
+// The address in an entry of a dynamic section. glibc has usually replaced the offsets there by addresses. A
+// value below the object's first address is still an offset.
+uintptr_t address_in(const ElfW(Dyn) & entry, uintptr_t base) noexcept {
+  return entry.d_un.d_ptr < base ? entry.d_un.d_ptr + base : entry.d_un.d_ptr;
+}
+
+// The entry of a dynamic section that has this tag; null if there is none.
+const ElfW(Dyn) * find_entry(const ElfW(Dyn) * dynamic, long tag) noexcept {
+  for (const ElfW(Dyn)* at = dynamic; at != nullptr && at->d_tag != DT_NULL; ++at) {
+    if (at->d_tag == tag) {
+      return at;
+    }
+  }
+  return nullptr;
+}
+
+// The table in memory to which the entry with this tag leads; null if there is no such entry.
+template <typename T>
+const T* find_table(const ElfW(Dyn) * dynamic, long tag, uintptr_t base) noexcept {
+  const ElfW(Dyn)* const entry = find_entry(dynamic, tag);
+  return entry == nullptr ? nullptr : reinterpret_cast<const T*>(address_in(*entry, base));
 }
 
 // The symbol `name` of the object at `base`; null if the object does not define it. Reads the hash table of
 // GNU, or all symbols if the object has only the older one.
 void* symbol_of(uintptr_t base, const ElfW(Dyn) * dynamic, const char* name) noexcept {
-  const ElfW(Sym)* symbols = nullptr;
-  const char* strings = nullptr;
-  const uint32_t* hash_table = nullptr;   // from DT_GNU_HASH
-  const uint32_t* older_table = nullptr;  // from DT_HASH
-  const uint16_t* versions = nullptr;     // the version of each symbol
-  for (const ElfW(Dyn)* at = dynamic; at != nullptr && at->d_tag != DT_NULL; ++at) {
-    // glibc has usually replaced the offsets in the dynamic section by addresses. A value below the object's
-    // first address is still an offset.
-    const uintptr_t value = at->d_un.d_ptr < base ? at->d_un.d_ptr + base : at->d_un.d_ptr;
-    if (at->d_tag == DT_SYMTAB) {
-      symbols = reinterpret_cast<const ElfW(Sym)*>(value);
-    } else if (at->d_tag == DT_STRTAB) {
-      strings = reinterpret_cast<const char*>(value);
-    } else if (at->d_tag == DT_GNU_HASH) {
-      hash_table = reinterpret_cast<const uint32_t*>(value);
-    } else if (at->d_tag == DT_HASH) {
-      older_table = reinterpret_cast<const uint32_t*>(value);
-    } else if (at->d_tag == DT_VERSYM) {
-      versions = reinterpret_cast<const uint16_t*>(value);
-    }
-  }
+  const auto* const symbols = find_table<ElfW(Sym)>(dynamic, DT_SYMTAB, base);
+  const auto* const strings = find_table<char>(dynamic, DT_STRTAB, base);
+  const auto* const hash_table = find_table<uint32_t>(dynamic, DT_GNU_HASH, base);
+  const auto* const older_table = find_table<uint32_t>(dynamic, DT_HASH, base);
+  const auto* const versions = find_table<uint16_t>(dynamic, DT_VERSYM, base);  // the version of each symbol
   if (symbols == nullptr || strings == nullptr || (hash_table == nullptr && older_table == nullptr)) {
     return nullptr;
   }
@@ -110,17 +110,9 @@ bool is_object_named(const link_map* map, const char* needed) noexcept {
   if (strcmp(slash == nullptr ? map->l_name : slash + 1, needed) == 0) {
     return true;
   }
-  const char* strings = nullptr;
-  uintptr_t soname = 0;
-  for (const ElfW(Dyn)* at = map->l_ld; at != nullptr && at->d_tag != DT_NULL; ++at) {
-    if (at->d_tag == DT_STRTAB) {
-      strings = reinterpret_cast<const char*>(at->d_un.d_ptr < map->l_addr ? at->d_un.d_ptr + map->l_addr
-                                                                           : at->d_un.d_ptr);
-    } else if (at->d_tag == DT_SONAME) {
-      soname = at->d_un.d_val;
-    }
-  }
-  return strings != nullptr && soname != 0 && strcmp(strings + soname, needed) == 0;
+  const auto* const strings = find_table<char>(map->l_ld, DT_STRTAB, map->l_addr);
+  const ElfW(Dyn)* const soname = find_entry(map->l_ld, DT_SONAME);
+  return strings != nullptr && soname != nullptr && strcmp(strings + soname->d_un.d_val, needed) == 0;
 }
 
 // Looks for the symbol in one object of a walk, under the loader's lock. Stores it in `found` and ends the
@@ -145,9 +137,16 @@ int find_in_object(dl_phdr_info* info, size_t, void* context) noexcept {
 
 }  // namespace
 
+const link_map* object_of(const void* address) noexcept {
+  Dl_info info{};
+  void* found_map = nullptr;
+  return dladdr1(address, &info, &found_map, RTLD_DL_LINKMAP) != 0 ? static_cast<const link_map*>(found_map)
+                                                                   : nullptr;
+}
+
 void note_libc() noexcept {
-  libc_map.store(map_of(reinterpret_cast<void*>(&gnu_get_libc_version)));
-  own_map.store(map_of(reinterpret_cast<void*>(&note_libc)));
+  libc_map.store(object_of(reinterpret_cast<void*>(&gnu_get_libc_version)));
+  own_map.store(object_of(reinterpret_cast<void*>(&note_libc)));
 }
 
 bool knows_libc() noexcept {
@@ -168,9 +167,9 @@ bool is_own(const dl_phdr_info& info) noexcept {
 }
 
 // In a fork's child the list of libraries is read without the loader's lock, which may be held for ever
-// there. Libraries that were loaded before main() come first in it, and are never unloaded. If this library
-// was preloaded, the search begins after it, as dlsym(RTLD_NEXT) does. Another thread of the child may unload
-// a library at this moment; only functions of MPI and HDF5 are looked for so far along the list.
+// there. Libraries that were loaded before main() come first in it, and are never unloaded. libc is one of
+// them, so the search for a function of libc ends there. If this library was preloaded, the search begins
+// after it, as dlsym(RTLD_NEXT) does.
 void* find_in_libraries(const char* name) noexcept {
   if (!is_fork_child()) {
     NameSearch search{.name = name, .found = nullptr};
@@ -204,14 +203,7 @@ void* find_in_scope(const char* path, const char* name) noexcept {
         return function;
       }
     }
-    const char* strings = nullptr;
-    for (const ElfW(Dyn)* at = scope[i]->l_ld; at != nullptr && at->d_tag != DT_NULL; ++at) {
-      if (at->d_tag == DT_STRTAB) {
-        const uintptr_t base = scope[i]->l_addr;
-        strings =
-            reinterpret_cast<const char*>(at->d_un.d_ptr < base ? at->d_un.d_ptr + base : at->d_un.d_ptr);
-      }
-    }
+    const auto* const strings = find_table<char>(scope[i]->l_ld, DT_STRTAB, scope[i]->l_addr);
     for (const ElfW(Dyn)* at = scope[i]->l_ld; strings != nullptr && at->d_tag != DT_NULL; ++at) {
       if (at->d_tag != DT_NEEDED) {
         continue;

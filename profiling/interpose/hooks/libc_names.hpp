@@ -1,5 +1,6 @@
-// Finds functions by their names, by reading the symbol tables of loaded objects in memory. These functions
-// do not call the loader. So a fork's child and a signal handler may call them too.
+// Finds functions by their names, by reading the symbol tables of loaded objects in memory. Only note_libc(),
+// object_of() and, outside of a fork's child, find_in_libraries() call the loader. A signal handler may call
+// all functions except note_libc().
 #pragma once
 
 #include <link.h>
@@ -17,6 +18,9 @@ void* libc_function(const char* name) noexcept;
 void* own_function(const char* name) noexcept;
 // Whether the object of a walk is this library. Takes no lock.
 bool is_own(const dl_phdr_info& info) noexcept;
+// Returns the loaded object that has this address; null if there is none. Asks the loader, which takes its
+// lock: not for a walk or a fork's child.
+const link_map* object_of(const void* address) noexcept;
 // Returns the function `name` of the first loaded library that has it, and is not this library; null if there
 // is none. The loader's lock is taken only for the walk (loader_walk.hpp), and in a fork's child not at all.
 void* find_in_libraries(const char* name) noexcept;

@@ -25,7 +25,8 @@ struct LibraryCopy {
 constinit LibraryCopy copies[kLibraryCopies];
 
 // The object that has this address. The loader maps each object in one piece, so it is the one with the
-// largest base that is not above the address.
+// largest base that is not above the address. Reads the loader's list without its lock: only a walk and a
+// fork's child call this. Other callers use object_of() (libc_names.hpp).
 const link_map* object_at(uintptr_t address) noexcept {
   const link_map* found = nullptr;
   for (const link_map* at = _r_debug.r_map; at != nullptr; at = at->l_next) {
@@ -96,7 +97,9 @@ void forget_unloaded_libraries(void (*forget)(unsigned copy)) noexcept {
 }
 
 void* function_of_copy(unsigned copy, const char* name) noexcept {
-  const link_map* const library = object_at(copies[copy].function.load());
+  const uintptr_t function_in_library = copies[copy].function.load();
+  const link_map* const library = is_fork_child() ? object_at(function_in_library)
+                                                  : object_of(reinterpret_cast<void*>(function_in_library));
   if (library == nullptr) {
     return nullptr;
   }

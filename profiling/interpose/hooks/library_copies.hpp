@@ -5,10 +5,12 @@
 // (slots.hpp).
 //
 // Threads: library_copy_of() and forget_unloaded_libraries() are for the holder of Control (recording.hpp),
-// in a walk over the loaded objects. The other functions are for any thread. Locks: function_of_copy() and
-// function_to_be_bound() take the loader's lock. The others take none. Memory: function_of_copy() and
-// function_to_be_bound() call dlopen() and dlsym(), which may call malloc. Forks: in a raw fork's child
-// function_of_copy() finds nothing new, because the loader's lock may be held.
+// in a walk over the loaded objects. The other functions are for any thread.
+// Locks: function_of_copy() and function_to_be_bound() take the loader's lock, but not in a fork's child. The
+// other functions take none.
+// Memory: function_of_copy() and function_to_be_bound() call dlopen() and dlsym(), which may call malloc.
+// Forks: in a fork's child the loader is not called. There, functions are found in the symbol tables of
+// libraries (find_in_scope() of libc_names.hpp).
 #pragma once
 
 #include <atomic>
@@ -23,7 +25,8 @@ constexpr unsigned kLibraryCopies = 4;
 unsigned library_copy_of(uintptr_t function) noexcept;
 // Frees the copies of libraries that are not loaded any more. Calls `forget` with each one.
 void forget_unloaded_libraries(void (*forget)(unsigned copy)) noexcept;
-// Finds another function of the library that has this copy; null if it has none.
+// Finds another function of the library that has this copy, or else of the program and what it depends on;
+// null if none of them has it.
 void* function_of_copy(unsigned copy, const char* name) noexcept;
 // Changes when the copy may have become another library's. Then what function_of_copy() has returned is old.
 uint32_t generation_of_copy(unsigned copy) noexcept;

@@ -31,7 +31,7 @@ constexpr int kMostScriptDepth = 4;
 // The loader ignores LD_PRELOAD in a program that gains rights.
 bool gains_rights(const char* path) noexcept {
   struct stat status {};
-  if (system_call(SYS_newfstatat, AT_FDCWD, as_argument(path), as_argument(&status), 0) != 0) {
+  if (system_call(kStatOfName, AT_FDCWD, as_argument(path), as_argument(&status), 0) != 0) {
     return false;
   }
   const auto user = uid_t(system_call(SYS_geteuid));
@@ -88,8 +88,8 @@ Loading loading_of(const char* path, int depth) noexcept {
   const long fd =
       system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
-    return Loading::possible;  // the exec will fail and report the error, or the program may be executed but
-                               // not read
+    // The exec will fail and report the error, or the program may be executed but not read.
+    return Loading::possible;
   }
   alignas(Elf64_Ehdr) char first_bytes[257] = {};
   const long bytes = system_call(SYS_pread64, fd, as_argument(first_bytes), sizeof(first_bytes) - 1, 0);

@@ -1,6 +1,6 @@
-// Finds out whether a program that is about to be executed can load this library. If it cannot, the library
-// is removed from its LD_PRELOAD, because the program's loader might print an error or end the program. The
-// program's name is recorded instead.
+// Finds out whether a program that is about to be executed can load this library. If it cannot, its name is
+// recorded instead. If its loader would try and fail, the library is also removed from its LD_PRELOAD,
+// because the loader might print an error or end the program.
 //
 // Threads: any thread that executes a program, also between fork and exec and in a vfork's child.
 // Locks: none.
@@ -24,8 +24,8 @@ class ExecutedProgram {
   // or of 32 bits, it gains rights (set-user-ID, set-group-ID, capabilities), or it is a script for such a
   // program. True if that is not known.
   bool is_watchable() const noexcept { return is_watchable_; }
-  // Whether LD_PRELOAD may stay as it is. It does for a static program too, which does not look at it: programs
-  // that this one executes may load the library.
+  // Whether the library may be in LD_PRELOAD of the program. True also for a static program, which does not
+  // read that variable: programs that it executes may load the library.
   bool keeps_preload() const noexcept { return keeps_preload_; }
 
  private:

@@ -58,7 +58,7 @@ struct VisitedObject {
   const void* headers;
 };
 GrowingArray<VisitedObject> visited_objects;
-size_t next_visited = 0;  // where find_visited() looks first: each walk visits the objects in the same order
+size_t next_visited = 0;  // where is_visited() looks first: each walk visits the objects in the same order
 unsigned long long last_unload_count = 0;
 // A slot of a function that is not libc's, and the function to which the loader has bound it or will bind it.
 struct LibrarySlot {
@@ -86,7 +86,7 @@ std::atomic<int64_t> last_late_search_ns{0};  // when the last of these late sea
 
 // --- The functions from here to find_first_of_two() run in a walk, for each loaded object (loader_walk.hpp).
 // The loader's lock is held, and forks wait. So these functions must not call the loader and must not wait,
-// and they get memory only from the kernel. Control is held too, except in read_load_count() and
+// and they get memory only from the kernel. Control is held too, except in read_loader_counts() and
 // find_first_of_two().
 
 bool is_visited(const dl_phdr_info& info) noexcept {
@@ -106,6 +106,8 @@ struct LoaderCounts {
   unsigned long long loads;
   unsigned long long unloads;
 };
+// Reads how many objects have been loaded and unloaded so far. The loader reports the same counts with each
+// object, so the walk ends at the first one. Any thread may call this.
 int read_loader_counts(dl_phdr_info* info, size_t, void* context) noexcept {
   *static_cast<LoaderCounts*>(context) = {.loads = info->dlpi_adds, .unloads = info->dlpi_subs};
   return 1;
@@ -192,14 +194,14 @@ struct ObjectRewrite {
   bool is_known;  // an earlier search has rewritten slots of this object
 };
 
-// The function to which a slot of a function that is not libc's leads, or will lead; 0 if that is not known.
-uintptr_t library_function_of(const uintptr_t* address, uintptr_t value) noexcept {
+// Finds a slot that mark_imported() has listed; null if it is not listed.
+const LibrarySlot* listed_slot(const uintptr_t* address) noexcept {
   for (size_t i = 0; i < library_slots.count; ++i) {
     if (library_slots.items[i].address == address) {
-      return library_slots.items[i].function;
+      return &library_slots.items[i];
     }
   }
-  return value;
+  return nullptr;
 }
 
 // Chooses the copy of the wrapper for a function that is not libc's; kLibraryCopies if there is none. `name`
@@ -242,7 +244,15 @@ void rewrite_slot(const FoundSlot& found, void* context) noexcept {
         value == name.wrappers[3]) {
       return;
     }
-    const uintptr_t function = is_being_loaded || value == 0 ? 0 : library_function_of(found.address, value);
+    const LibrarySlot* const listed = listed_slot(found.address);
+    if (is_unbound && listed == nullptr) {
+      // The object was loaded after the first walk, or there was no memory to list the slot. So it is not
+      // known to which function the loader will bind the slot.
+      search_is_complete = false;
+      return;
+    }
+    const uintptr_t bound_function = listed != nullptr ? listed->function : value;
+    const uintptr_t function = is_being_loaded || value == 0 ? 0 : bound_function;
     copy = function == 0 ? kLibraryCopies : copy_for(name, function);
     leads_to_function = copy != kLibraryCopies;
   } else {
@@ -336,13 +346,6 @@ int restore_object(dl_phdr_info* info, size_t, void* context) noexcept {
     (is_restored ? restored.slots : restored.unrestored) += 1;
   }
   return 0;
-}
-
-// Reads how many objects have been loaded so far. The loader reports the same count with each object, so the
-// walk ends at the first one. Any thread may call this.
-int read_load_count(dl_phdr_info* info, size_t, void* context) noexcept {
-  *static_cast<unsigned long long*>(context) = info->dlpi_adds;
-  return 1;
 }
 
 // Finds out which comes first in the list of loaded objects: our library (returns 1) or libc (returns 2).
@@ -478,9 +481,9 @@ bool search_may_find_objects() noexcept {
 // search, or that search was incomplete. Any thread may call this; the walk only reads a count.
 bool has_unseen_objects() noexcept {
   const unsigned long long last_count = last_load_count.load(std::memory_order_acquire);
-  unsigned long long load_count = 0;
-  walk_objects(&read_load_count, &load_count);
-  return load_count != last_count;
+  LoaderCounts counts{};
+  walk_objects(&read_loader_counts, &counts);
+  return counts.loads != last_count;
 }
 
 }  // namespace penstock::interpose

@@ -27,8 +27,8 @@
 
 namespace penstock::interpose {
 
-// Whether the library was loaded before the program's own libraries. Then the loader has bound all calls to
-// the wrappers, and no slots need to be rewritten.
+// Whether the library was loaded before the program's own libraries. Then the loader has bound the calls of
+// libc's functions to the wrappers.
 bool is_preloaded() noexcept;
 
 struct SlotCounts {

@@ -5,10 +5,12 @@
 // a handler or in a fork's child. rewrite_slots() (slots.cpp) also calls find_real(), with Control held: the
 // lock for changing what is recorded.
 // Locks: the loader's recursive lock, so a handler does not wait for its own thread. In a fork's child no
-// lock is taken. Inside wrapped calls, only this file and walks (loader_walk.hpp) call the loader. Memory:
-// dlsym() may call malloc. This file allocates nothing itself. Signals: not blocked. If a handler interrupts
-// a search and looks for the same function, it finds and stores the same address. Forks: in a fork's child
-// the loader is not called (find_in_libraries()).
+// lock is taken. Inside wrapped calls, only this file, library_copies.cpp and walks (loader_walk.hpp) call
+// the loader.
+// Memory: dlsym() may call malloc. This file allocates nothing itself.
+// Signals: not blocked. If a handler interrupts a search and looks for the same function, it finds and stores
+// the same address.
+// Forks: in a fork's child the loader is not called (find_in_libraries()).
 #include "profiling/interpose/hooks/wrap.hpp"
 
 #include <dlfcn.h>

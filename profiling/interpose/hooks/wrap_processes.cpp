@@ -76,8 +76,8 @@ void after_fork_in_child() noexcept {
 
 }  // namespace penstock::interpose
 
-// libc's fork() runs the handlers of watch_forks(). So the wrapper only adds
-// the event of the fork, in the parent and after fork(). The child's session may begin before this event.
+// libc's fork() runs the handlers of watch_forks(). So the wrapper only adds the event of the fork, in the
+// parent and after fork(). The child's session may begin before this event.
 PENSTOCK_WRAP(pid_t, fork, ()) {
   const pid_t pid = real_fork();  // runs after_fork_in_child() in the child
   if (pid > 0) {

@@ -1,5 +1,5 @@
 // The list of the wrapped functions. It is a section of the library, into which PENSTOCK_WRAP puts an entry
-// for each function. slots.cpp reads it.
+// for each function. wrapped_names.cpp reads it.
 #pragma once
 
 #include <atomic>

@@ -64,23 +64,31 @@ bool can_open_library() noexcept {
   return fd >= 0;
 }
 
+// Finds this library in a list of libraries, whose names end at ':' or ' '; null if it is not there.
+const char* find_library(const char* list) noexcept {
+  while (library_path != nullptr && *list != 0) {
+    const size_t bytes = strcspn(list, ": ");
+    if (bytes == strlen(library_path) && memcmp(list, library_path, bytes) == 0) {
+      return list;
+    }
+    list += bytes + (list[bytes] != 0 ? 1 : 0);
+  }
+  return nullptr;
+}
+
 // Copies LD_PRELOAD to `copy`, without this library and without the separator after it. Returns false if the
 // library is not in it.
 bool copy_without_library(const char* preload, char* copy) noexcept {
-  bool is_found = false;
   const char* at = preload + kPreloadBytes;
+  const char* found = find_library(at);
+  const bool is_found = found != nullptr;
   char* end = stpcpy(copy, kPreload);
-  while (*at != 0) {
-    const size_t bytes = strcspn(at, ": ");
-    const size_t with_separator = bytes + (at[bytes] != 0 ? 1 : 0);
-    if (library_path != nullptr && bytes == strlen(library_path) && memcmp(at, library_path, bytes) == 0) {
-      is_found = true;
-    } else {
-      end = static_cast<char*>(mempcpy(end, at, with_separator));
-    }
-    at += with_separator;
+  for (; found != nullptr; found = find_library(at)) {
+    end = static_cast<char*>(mempcpy(end, at, size_t(found - at)));
+    at = found + strlen(library_path);
+    at += *at != 0 ? 1 : 0;
   }
-  *end = 0;
+  strcpy(end, at);
   return is_found;
 }
 
@@ -131,13 +139,13 @@ size_t WatchedEnvironment::preload_bytes(char* const* given) noexcept {
 }
 
 WatchedEnvironment::WatchedEnvironment(char* const* given, char** entries, char* preload,
-                                       bool is_watchable) noexcept
+                                       bool keeps_preload) noexcept
     : environment_(given) {
   if (entries == nullptr) {
     return;
   }
   const char* given_preload = find_variable(given, kPreload);
-  if (!is_watchable || !can_open_library()) {
+  if (!keeps_preload || !can_open_library()) {
     if (given_preload != nullptr && copy_without_library(given_preload, preload)) {
       size_t n = 0;
       for (; *given != nullptr; ++given) {
@@ -155,7 +163,8 @@ WatchedEnvironment::WatchedEnvironment(char* const* given, char** entries, char*
   if (library_path == nullptr || saved_count == 0) {
     return;
   }
-  const bool loads_library = given_preload != nullptr && strstr(given_preload, library_path) != nullptr;
+  const bool loads_library =
+      given_preload != nullptr && find_library(given_preload + kPreloadBytes) != nullptr;
   bool nothing_to_add = loads_library;
   for (size_t i = 0; i < saved_count; ++i) {
     nothing_to_add = nothing_to_add && find_variable(given, saved_variables[i]) != nullptr;

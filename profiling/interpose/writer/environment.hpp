@@ -1,7 +1,8 @@
 // Changes the environment of a program that is executed, so that it is profiled as well. This library is
 // added to LD_PRELOAD. Variables that begin with PENSTOCK_PROFILE_ are added if the program's new environment
-// lacks them, with the values that they had when this library was loaded. If the program cannot load this
-// library, or may not open it any more (keep_access()), the library is removed from LD_PRELOAD instead.
+// lacks them, with the values that they had when this library was loaded. If the program's loader cannot load
+// this library (ExecutedProgram::keeps_preload()), or may not open it any more (keep_access()), the library
+// is removed from LD_PRELOAD instead.
 //
 // Threads: any thread that executes a program, also between fork and exec and in a vfork's child.
 // Locks: none.
@@ -26,7 +27,7 @@ class WatchedEnvironment {
   static bool is_readable(char* const* given) noexcept;
   // The result is written to `entries`, which has space for count(given) + kMostAdded + 1 pointers. `preload`
   // has space for preload_bytes(given) bytes. `entries` is null if the environment is not readable.
-  WatchedEnvironment(char* const* given, char** entries, char* preload, bool is_watchable) noexcept;
+  WatchedEnvironment(char* const* given, char** entries, char* preload, bool keeps_preload) noexcept;
   char* const* get() const noexcept { return environment_; }
 
   static size_t count(char* const* given) noexcept;
