@@ -17,6 +17,7 @@
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/module.hpp"
+#include "io_backends/core/system/durable_file.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
@@ -87,14 +88,11 @@ std::vector<std::string> environment_with(const std::string& library, const fs::
 // does not print its failures, because stderr is the program's.
 std::optional<std::string> write_failure(const fs::path& folder) {
   const fs::path path = folder / ".try";
-  const std::string zeros(8 * PENSTOCK_BLOCK_GRANULE, '\0');
-  errno = 0;  // a write that is cut short does not set it
   const Fd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  const bool is_written = fd && ::write(fd.get(), zeros.data(), zeros.size()) == ssize_t(zeros.size());
-  const int failed = errno;
+  if (!fd) return errno_error(errno, "cannot write a file to", folder.string()).message();
+  const Result<void> written = write_all(fd.get(), std::string(8 * PENSTOCK_BLOCK_GRANULE, '\0'), path);
   ::unlink(path.c_str());
-  if (is_written) return std::nullopt;
-  return errno_error(failed == 0 ? ENOSPC : failed, "cannot write a file to", folder.string()).message();
+  return written.ok() ? std::nullopt : std::optional(written.error().message());
 }
 
 // Prints two lines: what was recorded, and how to inspect it.

@@ -8,9 +8,9 @@
 // Memory: the program's heap is not used. A limit: getenv() is called when a file begins. If another thread
 // of the program changes the environment at that moment, the two threads race.
 // Signals: if a handler's own thread holds file_lock, the handler does not wait (LockGuard::has_lock()).
-// Forks: a child of a wrapped fork writes to its parent's file only that it could make no file of its own
-// (leave_session_of_parent(), begin_forked_session(), note_lost_child()). A child of an unwrapped fork gets
-// no new block, but still writes to existing blocks of its parent's file.
+// Forks: if a child of a wrapped fork cannot make a file of its own, it records that in its parent's file,
+// and nothing else there (leave_session_of_parent(), begin_forked_session(), note_lost_child()). A child of
+// an unwrapped fork gets no new block, but still writes to existing blocks of its parent's file.
 // Crash: the file is mapped, so after the process is killed the file still has what was counted.
 #include "profiling/interpose/writer/session_lifetime.hpp"
 
