@@ -35,18 +35,22 @@ constexpr bool takes_mode(int flags) {
     va_end(values);                                       \
   }
 
-// The wrappers of open() and openat() and, if `bits` is 64, of open64() and openat64().
-#define PENSTOCK_OPEN(bits)                                                                           \
-  PENSTOCK_WRAP(int, open##bits, (const char* path, int flags, ...)) {                                \
-    PENSTOCK_MODE                                                                                     \
-    return open_and_count(AT_FDCWD, path, flags, [&] { return real_open##bits(path, flags, mode); }); \
-  }                                                                                                   \
-  PENSTOCK_WRAP(int, openat##bits, (int at, const char* path, int flags, ...)) {                      \
-    PENSTOCK_MODE                                                                                     \
-    return open_and_count(at, path, flags, [&] { return real_openat##bits(at, path, flags, mode); }); \
+#define PENSTOCK_OPEN(name)                                                                       \
+  PENSTOCK_WRAP(int, name, (const char* path, int flags, ...)) {                                  \
+    PENSTOCK_MODE                                                                                 \
+    return open_and_count(AT_FDCWD, path, flags, [&] { return real_##name(path, flags, mode); }); \
   }
-PENSTOCK_OPEN()
-PENSTOCK_OPEN(64)
+#define PENSTOCK_OPEN_AT(name)                                                                  \
+  PENSTOCK_WRAP(int, name, (int at, const char* path, int flags, ...)) {                        \
+    PENSTOCK_MODE                                                                               \
+    return open_and_count(at, path, flags, [&] { return real_##name(at, path, flags, mode); }); \
+  }
+PENSTOCK_OPEN(open)
+PENSTOCK_OPEN(open64)
+PENSTOCK_OPEN(__open)
+PENSTOCK_OPEN(__open64)
+PENSTOCK_OPEN_AT(openat)
+PENSTOCK_OPEN_AT(openat64)
 // NOLINTEND(cert-dcl50-cpp)
 PENSTOCK_WRAP_TWINS(int, __open_2, __open64_2, (const char* path, int flags),
                     open_and_count(AT_FDCWD, path, flags, [&] { return real(path, flags); }))
@@ -60,16 +64,17 @@ PENSTOCK_WRAP_TWINS(int, mkstemp, mkstemp64, (char* path),
                     open_and_count(AT_FDCWD, path, O_RDWR, [&] { return real(path); }))
 PENSTOCK_WRAP_TWINS(int, mkostemp, mkostemp64, (char* path, int flags),
                     open_and_count(AT_FDCWD, path, O_RDWR | flags, [&] { return real(path, flags); }))
-PENSTOCK_WRAP(int, mkstemps, (char* path, int suffix)) {
-  return open_and_count(AT_FDCWD, path, O_RDWR, [&] { return real_mkstemps(path, suffix); });
-}
-PENSTOCK_WRAP(int, mkostemps, (char* path, int suffix, int flags)) {
-  return open_and_count(AT_FDCWD, path, O_RDWR | flags, [&] { return real_mkostemps(path, suffix, flags); });
+PENSTOCK_WRAP_TWINS(int, mkstemps, mkstemps64, (char* path, int suffix),
+                    open_and_count(AT_FDCWD, path, O_RDWR, [&] { return real(path, suffix); }))
+PENSTOCK_WRAP_TWINS(int, mkostemps, mkostemps64, (char* path, int suffix, int flags),
+                    open_and_count(AT_FDCWD, path, O_RDWR | flags, [&] { return real(path, suffix, flags); }))
+// A handle is no name. count_open() asks the new descriptor for the name if the path is in /dev/fd.
+PENSTOCK_WRAP(int, open_by_handle_at, (int mount, void* handle, int flags)) {
+  return open_and_count(AT_FDCWD, "/dev/fd/new", flags,
+                        [&] { return real_open_by_handle_at(mount, handle, flags); });
 }
 
-PENSTOCK_WRAP(int, close, (int fd)) {
-  return close_and_count(fd, [&] { return real_close(fd); });
-}
+PENSTOCK_WRAP_TWINS(int, close, __close, (int fd), close_and_count(fd, [&] { return real(fd); }))
 PENSTOCK_WRAP(int, close_range, (unsigned first, unsigned last, int flags)) {
   if (!log_suspended() && (flags & 4) == 0) {  // with CLOSE_RANGE_CLOEXEC (4) nothing is closed yet
     forget_range(first, last);
@@ -86,9 +91,7 @@ PENSTOCK_WRAP(void, closefrom, (int first)) {
 PENSTOCK_WRAP(int, dup, (int fd)) {
   return note_duplicate(fd, real_dup(fd));
 }
-PENSTOCK_WRAP(int, dup2, (int from, int to)) {
-  return note_duplicate(from, real_dup2(from, to));
-}
+PENSTOCK_WRAP_TWINS(int, dup2, __dup2, (int from, int to), note_duplicate(from, real(from, to)))
 PENSTOCK_WRAP(int, dup3, (int from, int to, int flags)) {
   return note_duplicate(from, real_dup3(from, to, flags));
 }
@@ -104,6 +107,7 @@ PENSTOCK_WRAP(int, dup3, (int from, int to, int flags)) {
   }
 PENSTOCK_FCNTL(fcntl)
 PENSTOCK_FCNTL(fcntl64)
+PENSTOCK_FCNTL(__fcntl)
 // NOLINTEND(cert-dcl50-cpp)
 
 #define PENSTOCK_NO_FILE(name, parameters, arguments) \
@@ -119,9 +123,7 @@ PENSTOCK_NO_FILE(timerfd_create, (int clock, int flags), (clock, flags))
 PENSTOCK_NO_FILE(eventfd, (unsigned count, int flags), (count, flags))
 PENSTOCK_NO_FILE(epoll_create1, (int flags), (flags))
 PENSTOCK_NO_FILE(inotify_init1, (int flags), (flags))
-PENSTOCK_WRAP(int, pipe, (int ends[2])) {
-  return note_pair_without_files(real_pipe(ends), ends);
-}
+PENSTOCK_WRAP_TWINS(int, pipe, __pipe, (int ends[2]), note_pair_without_files(real(ends), ends))
 PENSTOCK_WRAP(int, pipe2, (int ends[2], int flags)) {
   return note_pair_without_files(real_pipe2(ends, flags), ends);
 }
@@ -131,6 +133,9 @@ PENSTOCK_WRAP(int, socketpair, (int domain, int type, int protocol, int ends[2])
 
 PENSTOCK_WRAP_TWINS(off64_t, lseek, lseek64, (int fd, off64_t offset, int whence),
                     seek_and_count(fd, [&] { return real(fd, offset, whence); }))
+PENSTOCK_WRAP(off64_t, __lseek, (int fd, off64_t offset, int whence)) {
+  return seek_and_count(fd, [&] { return real___lseek(fd, offset, whence); });
+}
 
 PENSTOCK_WRAP_TWINS(int, fsync, fdatasync, (int fd),
                     call_and_count(PENSTOCK_CALL_SYNC, fd, [&] { return real(fd); }))
@@ -155,5 +160,22 @@ PENSTOCK_WRAP_TWINS(int, fallocate, fallocate64, (int fd, int mode, off64_t offs
                     call_and_count(
                         PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, mode, offset, bytes); },
                         size_after(mode, offset, bytes)))
+// Makes and counts a call that returns 0 or the number of its error, and leaves errno as it is. After it, the
+// file has at least `size` bytes. A `size` of -1 means: not known.
+static int count_returned_error(int fd, int64_t size, auto call) noexcept {
+  return call_and_time(PENSTOCK_CALL_OTHER, call, [=](ThreadLog& log, int error, Operation& operation) {
+    operation.failed = error;
+    penstock_counters* counters = count(log, fd, operation);
+    if (size >= 0 && error == 0 && counters != nullptr) {
+      note_size(*counters, uint64_t(size));
+    }
+  });
+}
+PENSTOCK_WRAP_TWINS(int, posix_fallocate, posix_fallocate64, (int fd, off64_t offset, off64_t bytes),
+                    count_returned_error(fd, size_after(0, offset, bytes),
+                                         [&] { return real(fd, offset, bytes); }))
 PENSTOCK_WRAP_TWINS(int, posix_fadvise, posix_fadvise64, (int fd, off64_t offset, off64_t bytes, int advice),
-                    call_and_count(PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, offset, bytes, advice); }))
+                    count_returned_error(fd, -1, [&] { return real(fd, offset, bytes, advice); }))
+PENSTOCK_WRAP(ssize_t, readahead, (int fd, off64_t offset, size_t bytes)) {
+  return call_and_count(PENSTOCK_CALL_OTHER, fd, [&] { return real_readahead(fd, offset, bytes); });
+}

@@ -70,22 +70,40 @@ PENSTOCK_ON_NAME(int, renameat2, PENSTOCK_REGULAR, at, from,
                  (int at, const char* from, int to_at, const char* to, unsigned flags),
                  (at, from, to_at, to, flags))
 PENSTOCK_ON_NAME(int, link, PENSTOCK_REGULAR, AT_FDCWD, from, (const char* from, const char* to), (from, to))
+PENSTOCK_ON_NAME(int, linkat, PENSTOCK_REGULAR, at, from,
+                 (int at, const char* from, int to_at, const char* to, int flags),
+                 (at, from, to_at, to, flags))
 PENSTOCK_ON_NAME(int, symlink, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* content, const char* path),
                  (content, path))
+PENSTOCK_ON_NAME(int, symlinkat, PENSTOCK_REGULAR, at, path, (const char* content, int at, const char* path),
+                 (content, at, path))
 PENSTOCK_ON_NAME(ssize_t, readlink, PENSTOCK_REGULAR, AT_FDCWD, path,
                  (const char* path, char* out, size_t bytes), (path, out, bytes))
 PENSTOCK_ON_NAME(ssize_t, readlinkat, PENSTOCK_REGULAR, at, path,
                  (int at, const char* path, char* out, size_t bytes), (at, path, out, bytes))
+PENSTOCK_ON_NAME(ssize_t, __readlink_chk, PENSTOCK_REGULAR, AT_FDCWD, path,
+                 (const char* path, char* out, size_t bytes, size_t room), (path, out, bytes, room))
+PENSTOCK_ON_NAME(ssize_t, __readlinkat_chk, PENSTOCK_REGULAR, at, path,
+                 (int at, const char* path, char* out, size_t bytes, size_t room),
+                 (at, path, out, bytes, room))
 PENSTOCK_ON_NAME(int, truncate, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path, off64_t bytes),
                  (path, bytes))
 PENSTOCK_ON_NAME(int, truncate64, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path, off64_t bytes),
                  (path, bytes))
 PENSTOCK_ON_NAME(int, chmod, PENSTOCK_REGULAR, AT_FDCWD, path, (const char* path, mode_t mode), (path, mode))
+PENSTOCK_ON_NAME(int, fchmodat, PENSTOCK_REGULAR, at, path,
+                 (int at, const char* path, mode_t mode, int flags), (at, path, mode, flags))
 PENSTOCK_ON_NAME(int, utimensat, PENSTOCK_REGULAR, at, path,
                  (int at, const char* path, const timespec times[2], int flags), (at, path, times, flags))
+// mkdtemp() chooses the name of the directory. After the call, `path` has that name.
+PENSTOCK_WRAP(char*, mkdtemp, (char* path)) {
+  const int result = call_on_path_and_count(AT_FDCWD, path, PENSTOCK_DIRECTORY,
+                                            [&] { return real_mkdtemp(path) == nullptr ? -1 : 0; });
+  return result < 0 ? nullptr : path;
+}
 
-// opendir() counts as an open, and readdir() as a metadata operation on the directory. No bytes are counted,
-// because the entries of a directory are not bytes of a file.
+// opendir() counts as an open, and readdir() and similar calls as a metadata operation on the directory. No
+// bytes are counted, because the entries of a directory are not bytes of a file.
 PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
   return call_and_time(
       PENSTOCK_CALL_OPEN, [&] { return real_opendir(path); },
@@ -97,18 +115,26 @@ PENSTOCK_WRAP(DIR*, opendir, (const char* path)) {
       });
 }
 namespace {
-auto next_entry(DIR* from, auto& real) noexcept {
-  return call_and_time(
-      PENSTOCK_CALL_OTHER, [&] { return real(from); },
-      [&](ThreadLog& log, auto, const Operation& operation) { count(log, dirfd(from), operation); });
+auto next_entry(DIR* from, auto call) noexcept {
+  return call_and_time(PENSTOCK_CALL_OTHER, call, [&](ThreadLog& log, auto, const Operation& operation) {
+    count(log, dirfd(from), operation);
+  });
 }
 }  // namespace
 PENSTOCK_WRAP(dirent*, readdir, (DIR * from)) {
-  return next_entry(from, real_readdir);
+  return next_entry(from, [&] { return real_readdir(from); });
 }
 PENSTOCK_WRAP(dirent64*, readdir64, (DIR * from)) {
-  return next_entry(from, real_readdir64);
+  return next_entry(from, [&] { return real_readdir64(from); });
 }
+PENSTOCK_WRAP_TWINS(int, readdir_r, readdir64_r, (DIR * from, void* entry, void** result),
+                    next_entry(from, [&] { return real(from, entry, result); }))
+PENSTOCK_WRAP(ssize_t, getdents64, (int fd, void* out, size_t bytes)) {
+  return call_and_count(PENSTOCK_CALL_OTHER, fd, [&] { return real_getdents64(fd, out, bytes); });
+}
+PENSTOCK_WRAP_TWINS(ssize_t, getdirentries, getdirentries64,
+                    (int fd, char* out, size_t bytes, off64_t* position),
+                    call_and_count(PENSTOCK_CALL_OTHER, fd, [&] { return real(fd, out, bytes, position); }))
 PENSTOCK_WRAP(int, closedir, (DIR * folder)) {
   ThreadLog* log = thread_log();
   const int fd = dirfd(folder);

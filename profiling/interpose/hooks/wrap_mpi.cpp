@@ -49,7 +49,7 @@ Handle byte_type() noexcept {
 // incomplete at the end of a file; MPI has no count of elements then. If the number is not known, the result
 // is the requested bytes; `status` is null for calls that have only started.
 template <unsigned kCopy>
-int64_t transferred_bytes(const void* status, Handle type, int requested_count) noexcept {
+int64_t transferred_bytes(const void* status, Handle type, int64_t requested_count) noexcept {
   if (const Handle byte = status != nullptr ? byte_type<kCopy>() : 0; byte != 0) {
     long long bytes = -1;
     if (get_elements<kCopy>.pointer() != nullptr && get_elements<kCopy>(status, byte, &bytes) == 0 &&
@@ -63,15 +63,13 @@ int64_t transferred_bytes(const void* status, Handle type, int requested_count) 
     }
   }
   int type_bytes = 0;
-  int count = requested_count;
   if (type_size<kCopy>.pointer() == nullptr || type_size<kCopy>(type, &type_bytes) != 0) {
     return 0;
   }
-  if (status != nullptr && get_count<kCopy>.pointer() != nullptr &&
-      (get_count<kCopy>(status, type, &count) != 0 || count < 0)) {
-    count = requested_count;
-  }
-  return int64_t(count) * type_bytes;
+  int count = -1;
+  const bool has_count = status != nullptr && get_count<kCopy>.pointer() != nullptr &&
+                         get_count<kCopy>(status, type, &count) == 0 && count >= 0;
+  return (has_count ? count : requested_count) * type_bytes;
 }
 
 // Reads the handle that `file` points to. In Open MPI it is a pointer, and in other implementations an
@@ -104,8 +102,8 @@ auto file_of_handle(Handle file) noexcept {
 }
 
 template <unsigned kCopy>
-int transfer_and_count(penstock_call kind, Handle file, int64_t offset, int count, Handle type, void* status,
-                       auto call) noexcept {
+int transfer_and_count(penstock_call kind, Handle file, int64_t offset, int64_t count, Handle type,
+                       void* status, auto call) noexcept {
   alignas(16) char own_status[256] = {};  // larger than MPI_Status of any implementation
   void* status_for_call = is_ignored(status) ? own_status : status;
   return count_on_file(
@@ -116,7 +114,7 @@ int transfer_and_count(penstock_call kind, Handle file, int64_t offset, int coun
 // Makes and counts a call that starts a transfer. The transfer ends in a later wait of MPI. So the requested
 // bytes are counted, not the bytes that were moved.
 template <unsigned kCopy>
-int start_transfer(penstock_call kind, Handle file, int64_t offset, int count, Handle type,
+int start_transfer(penstock_call kind, Handle file, int64_t offset, int64_t count, Handle type,
                    auto call) noexcept {
   return count_on_file(kind, file_of_handle(file), offset, call,
                        [&] { return transferred_bytes<kCopy>(nullptr, type, count); });
@@ -156,6 +154,23 @@ PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_seek, (Handle file, long offset, int when
   return count_other(PENSTOCK_CALL_SEEK, file_of_handle(file),
                      [&] { return real_MPI_File_seek<kCopy>(file, offset, whence); });
 }
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_seek_shared, (Handle file, long offset, int whence)) {
+  return count_other(PENSTOCK_CALL_SEEK, file_of_handle(file),
+                     [&] { return real_MPI_File_seek_shared<kCopy>(file, offset, whence); });
+}
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_preallocate, (Handle file, long bytes)) {
+  return count_other(PENSTOCK_CALL_OTHER, file_of_handle(file),
+                     [&] { return real_MPI_File_preallocate<kCopy>(file, bytes); });
+}
+PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_delete, (const char* path, Handle info)) {
+  return call_and_time(
+      PENSTOCK_CALL_OTHER, [&] { return real_MPI_File_delete<kCopy>(path, info); },
+      [&](ThreadLog& log, int result, Operation& operation) {
+        operation.layer = PENSTOCK_MPIIO;
+        operation.failed = result;
+        count_named_file(log, path, operation);
+      });
+}
 PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_set_size, (Handle file, long bytes)) {
   return count_other(PENSTOCK_CALL_OTHER, file_of_handle(file),
                      [&] { return real_MPI_File_set_size<kCopy>(file, bytes); });
@@ -169,51 +184,56 @@ PENSTOCK_WRAP_OF_LIBRARY(int, MPI_File_set_view,
 }
 
 // NOLINTBEGIN(bugprone-macro-parentheses)
-#define PENSTOCK_MPI_MOVE(name, call, buffer_type)                                                          \
+#define PENSTOCK_MPI_MOVE(name, call, buffer_type, count_type)                                              \
   PENSTOCK_WRAP_OF_LIBRARY(int, name,                                                                       \
-                           (Handle file, buffer_type data, int count, Handle type, void* status)) {         \
+                           (Handle file, buffer_type data, count_type count, Handle type, void* status)) {  \
     return transfer_and_count<kCopy>(call, file, kUnknownOffset, count, type, status,                       \
                                      [&](void* status_for_call) {                                           \
                                        return real_##name<kCopy>(file, data, count, type, status_for_call); \
                                      });                                                                    \
   }
-#define PENSTOCK_MPI_MOVE_AT(name, call, buffer_type)                                                      \
+#define PENSTOCK_MPI_MOVE_AT(name, call, buffer_type, count_type)                                          \
   PENSTOCK_WRAP_OF_LIBRARY(                                                                                \
-      int, name, (Handle file, long offset, buffer_type data, int count, Handle type, void* status)) {     \
+      int, name,                                                                                           \
+      (Handle file, long offset, buffer_type data, count_type count, Handle type, void* status)) {         \
     return transfer_and_count<kCopy>(call, file, offset, count, type, status, [&](void* status_for_call) { \
       return real_##name<kCopy>(file, offset, data, count, type, status_for_call);                         \
     });                                                                                                    \
   }
-#define PENSTOCK_MPI_START(name, call, buffer_type)                                                     \
-  PENSTOCK_WRAP_OF_LIBRARY(int, name,                                                                   \
-                           (Handle file, buffer_type data, int count, Handle type, void* request)) {    \
+#define PENSTOCK_MPI_START(name, call, buffer_type, count_type)                                             \
+  PENSTOCK_WRAP_OF_LIBRARY(int, name,                                                                       \
+                           (Handle file, buffer_type data, count_type count, Handle type, void* request)) { \
+    return start_transfer<kCopy>(call, file, kUnknownOffset, count, type,                                   \
+                                 [&] { return real_##name<kCopy>(file, data, count, type, request); });     \
+  }
+#define PENSTOCK_MPI_START_AT(name, call, buffer_type, count_type)                                  \
+  PENSTOCK_WRAP_OF_LIBRARY(                                                                         \
+      int, name,                                                                                    \
+      (Handle file, long offset, buffer_type data, count_type count, Handle type, void* request)) { \
+    return start_transfer<kCopy>(call, file, offset, count, type, [&] {                             \
+      return real_##name<kCopy>(file, offset, data, count, type, request);                          \
+    });                                                                                             \
+  }
+#define PENSTOCK_MPI_BEGIN(name, call, buffer_type, count_type)                                         \
+  PENSTOCK_WRAP_OF_LIBRARY(int, name, (Handle file, buffer_type data, count_type count, Handle type)) { \
     return start_transfer<kCopy>(call, file, kUnknownOffset, count, type,                               \
-                                 [&] { return real_##name<kCopy>(file, data, count, type, request); }); \
+                                 [&] { return real_##name<kCopy>(file, data, count, type); });          \
   }
-#define PENSTOCK_MPI_START_AT(name, call, buffer_type)                                                  \
-  PENSTOCK_WRAP_OF_LIBRARY(                                                                             \
-      int, name, (Handle file, long offset, buffer_type data, int count, Handle type, void* request)) { \
-    return start_transfer<kCopy>(call, file, offset, count, type, [&] {                                 \
-      return real_##name<kCopy>(file, offset, data, count, type, request);                              \
-    });                                                                                                 \
-  }
-#define PENSTOCK_MPI_BEGIN(name, call, buffer_type)                                              \
-  PENSTOCK_WRAP_OF_LIBRARY(int, name, (Handle file, buffer_type data, int count, Handle type)) { \
-    return start_transfer<kCopy>(call, file, kUnknownOffset, count, type,                        \
-                                 [&] { return real_##name<kCopy>(file, data, count, type); });   \
-  }
-#define PENSTOCK_MPI_BEGIN_AT(name, call, buffer_type)                                                 \
-  PENSTOCK_WRAP_OF_LIBRARY(int, name,                                                                  \
-                           (Handle file, long offset, buffer_type data, int count, Handle type)) {     \
-    return start_transfer<kCopy>(call, file, offset, count, type,                                      \
-                                 [&] { return real_##name<kCopy>(file, offset, data, count, type); }); \
+#define PENSTOCK_MPI_BEGIN_AT(name, call, buffer_type, count_type)                                        \
+  PENSTOCK_WRAP_OF_LIBRARY(int, name,                                                                     \
+                           (Handle file, long offset, buffer_type data, count_type count, Handle type)) { \
+    return start_transfer<kCopy>(call, file, offset, count, type,                                         \
+                                 [&] { return real_##name<kCopy>(file, offset, data, count, type); });    \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
-// Wraps two calls with the same parameters: one that reads, and one that writes.
-#define PENSTOCK_MPI_BOTH(kind, read, write)           \
-  PENSTOCK_MPI_##kind(read, PENSTOCK_CALL_READ, void*) \
-      PENSTOCK_MPI_##kind(write, PENSTOCK_CALL_WRITE, const void*)
+// Wraps four calls with the same parameters: one that reads, one that writes, and those whose names end in
+// "_c", which MPI 4 has. Their count has 64 bits.
+#define PENSTOCK_MPI_BOTH(kind, read, write)                                \
+  PENSTOCK_MPI_##kind(read, PENSTOCK_CALL_READ, void*, int)                 \
+      PENSTOCK_MPI_##kind(write, PENSTOCK_CALL_WRITE, const void*, int)     \
+          PENSTOCK_MPI_##kind(read##_c, PENSTOCK_CALL_READ, void*, int64_t) \
+              PENSTOCK_MPI_##kind(write##_c, PENSTOCK_CALL_WRITE, const void*, int64_t)
 PENSTOCK_MPI_BOTH(MOVE, MPI_File_read, MPI_File_write)
 PENSTOCK_MPI_BOTH(MOVE, MPI_File_read_all, MPI_File_write_all)
 PENSTOCK_MPI_BOTH(MOVE, MPI_File_read_shared, MPI_File_write_shared)

@@ -292,6 +292,12 @@ PENSTOCK_WRAP(void, rewind, (FILE * file)) {
     return 0;
   });
 }
+PENSTOCK_WRAP(int, fgetpos, (FILE * file, fpos_t* position)) {
+  return count_tell(file, [&] { return real_fgetpos(file, position); });
+}
+PENSTOCK_WRAP(int, fgetpos64, (FILE * file, fpos64_t* position)) {
+  return count_tell(file, [&] { return real_fgetpos64(file, position); });
+}
 PENSTOCK_WRAP(long, ftell, (FILE * file)) {
   return count_tell(file, [&] { return real_ftell(file); });
 }

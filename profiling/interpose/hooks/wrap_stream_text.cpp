@@ -22,14 +22,14 @@ int print_and_count(FILE* file, auto call) noexcept {
   return bytes;
 }
 
-int scan_and_count(FILE* file, auto call) noexcept {
+auto scan_and_count(FILE* file, auto call) noexcept {
   StreamCall stream_call(file);
   if (!stream_call.is_counted()) [[unlikely]] {
     return call();
   }
   const BufferState buffer_before(*file);
   stream_call.read_clock();
-  const int result = call();
+  const auto result = call();
   const int saved_errno = errno;
   stream_call.after_read(received_bytes(stream_call, *file, buffer_before));
   errno = saved_errno;
@@ -118,6 +118,9 @@ PENSTOCK_FORMATTED(fwprintf, vfwprintf, write_wide, file, (FILE * file, const wc
                    (file, format))
 PENSTOCK_FORMATTED(__fwprintf_chk, __vfwprintf_chk, write_wide, file,
                    (FILE * file, int flag, const wchar_t* format), (file, flag, format))
+PENSTOCK_FORMATTED(wprintf, vwprintf, write_wide, stdout, (const wchar_t* format), (format))
+PENSTOCK_FORMATTED(__wprintf_chk, __vwprintf_chk, write_wide, stdout, (int flag, const wchar_t* format),
+                   (flag, format))
 PENSTOCK_FORMATTED(fscanf, vfscanf, scan_and_count, file, (FILE * file, const char* format), (file, format))
 PENSTOCK_FORMATTED(__isoc99_fscanf, __isoc99_vfscanf, scan_and_count, file, (FILE * file, const char* format),
                    (file, format))
@@ -131,7 +134,30 @@ PENSTOCK_FORMATTED(__isoc23_fwscanf, __isoc23_vfwscanf, read_wide, file, (FILE *
 PENSTOCK_FORMATTED(scanf, vscanf, scan_and_count, stdin, (const char* format), (format))
 PENSTOCK_FORMATTED(__isoc99_scanf, __isoc99_vscanf, scan_and_count, stdin, (const char* format), (format))
 PENSTOCK_FORMATTED(__isoc23_scanf, __isoc23_vscanf, scan_and_count, stdin, (const char* format), (format))
+PENSTOCK_FORMATTED(wscanf, vwscanf, read_wide, stdin, (const wchar_t* format), (format))
+PENSTOCK_FORMATTED(__isoc99_wscanf, __isoc99_vwscanf, read_wide, stdin, (const wchar_t* format), (format))
+PENSTOCK_FORMATTED(__isoc23_wscanf, __isoc23_vwscanf, read_wide, stdin, (const wchar_t* format), (format))
 // NOLINTEND(cert-dcl50-cpp)
+PENSTOCK_WRAP(int, __vfscanf, (FILE * file, const char* format, va_list values)) {
+  return scan_and_count(file, [&] { return real___vfscanf(file, format, values); });
+}
+
+// gets() removes the end of the line, and getw() may meet the end of the file inside a word. So the bytes are
+// those that were taken from the buffer.
+PENSTOCK_WRAP(char*, gets, (char* out)) {
+  return scan_and_count(stdin, [&] { return real_gets(out); });
+}
+PENSTOCK_WRAP(char*, __gets_chk, (char* out, size_t room)) {
+  return scan_and_count(stdin, [&] { return real___gets_chk(out, room); });
+}
+PENSTOCK_WRAP(int, getw, (FILE * file)) {
+  return scan_and_count(file, [&] { return real_getw(file); });
+}
+PENSTOCK_WRAP(int, putw, (int word, FILE* file)) {
+  const int bytes =
+      print_and_count(file, [&] { return real_putw(word, file) == 0 ? int(sizeof(word)) : -1; });
+  return bytes < 0 ? EOF : 0;
+}
 
 #define PENSTOCK_GET_WIDE(name)                                \
   PENSTOCK_WRAP(wint_t, name, (FILE * file)) {                 \
@@ -143,9 +169,7 @@ PENSTOCK_GET_WIDE(fgetwc_unlocked)
 PENSTOCK_GET_WIDE(getwc_unlocked)
 PENSTOCK_GET_WIDE(__wuflow)
 PENSTOCK_GET_WIDE(__wunderflow)
-PENSTOCK_WRAP(wint_t, getwchar, ()) {
-  return read_wide(stdin, [&] { return real_getwchar(); });
-}
+PENSTOCK_WRAP_TWINS(wint_t, getwchar, getwchar_unlocked, (), read_wide(stdin, [&] { return real(); }))
 PENSTOCK_WRAP_TWINS(wchar_t*, fgetws, fgetws_unlocked, (wchar_t * out, int room, FILE* file),
                     read_wide(file, [&] { return real(out, room, file); }))
 PENSTOCK_WRAP_TWINS(wchar_t*, __fgetws_chk, __fgetws_unlocked_chk,
@@ -162,8 +186,7 @@ PENSTOCK_PUT_WIDE(putwc_unlocked)
 PENSTOCK_WRAP(wint_t, __woverflow, (FILE * file, wint_t character)) {
   return write_wide(file, [&] { return real___woverflow(file, character); });
 }
-PENSTOCK_WRAP(wint_t, putwchar, (wchar_t character)) {
-  return write_wide(stdout, [&] { return real_putwchar(character); });
-}
+PENSTOCK_WRAP_TWINS(wint_t, putwchar, putwchar_unlocked, (wchar_t character),
+                    write_wide(stdout, [&] { return real(character); }))
 PENSTOCK_WRAP_TWINS(int, fputws, fputws_unlocked, (const wchar_t* text, FILE* file),
                     write_wide(file, [&] { return real(text, file); }))

@@ -208,6 +208,8 @@ long call_on_name(const Arguments& arguments) noexcept {
     case SYS_readlink:
     case SYS_chmod:
       return count_call_on_name(AT_FDCWD, arguments.a, PENSTOCK_REGULAR, arguments);
+    case SYS_symlink:
+      return count_call_on_name(AT_FDCWD, arguments.b, PENSTOCK_REGULAR, arguments);
     case SYS_mkdir:
     case SYS_rmdir:
       return count_call_on_name(AT_FDCWD, arguments.a, PENSTOCK_DIRECTORY, arguments);
@@ -238,6 +240,8 @@ long call_on_name(const Arguments& arguments) noexcept {
     case SYS_fchmodat:
     case SYS_utimensat:
       return count_call_on_name(arguments.fd(), arguments.b, PENSTOCK_REGULAR, arguments);
+    case SYS_symlinkat:
+      return count_call_on_name(int(arguments.b), arguments.c, PENSTOCK_REGULAR, arguments);
     default:
       return call_on_queue(arguments);
   }
@@ -270,6 +274,8 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
                                 : 0,
                             call);
 #endif
+    case SYS_open_by_handle_at:
+      return open_and_count(AT_FDCWD, "/dev/fd/new", int(arguments.c), call);
 #ifdef SYS_close_range
     case SYS_close_range:
       if (!log_suspended() && (arguments.c & 4) == 0) {  // with CLOSE_RANGE_CLOEXEC (4) nothing is closed yet
@@ -299,6 +305,7 @@ long call_on_descriptor(const Arguments& arguments) noexcept {
     case SYS_ftruncate:
     case SYS_fallocate:
     case SYS_fadvise64:
+    case SYS_readahead:
     case SYS_getdents64:
       return call_and_count(PENSTOCK_CALL_OTHER, arguments.fd(), arguments);
     default:

@@ -9,24 +9,26 @@
 
 using namespace penstock::interpose;  // NOLINT: wrappers are in no namespace, like libc's functions
 
-PENSTOCK_WRAP(ssize_t, read, (int fd, void* out, size_t bytes)) {
-  return transfer_at_position<PENSTOCK_CALL_READ>(fd, [&] { return real_read(fd, out, bytes); });
-}
+// libc exports some functions under a second name, such as __read(). Libraries of other projects call these.
+PENSTOCK_WRAP_TWINS(ssize_t, read, __read, (int fd, void* out, size_t bytes),
+                    transfer_at_position<PENSTOCK_CALL_READ>(fd, [&] { return real(fd, out, bytes); }))
 PENSTOCK_WRAP(ssize_t, __read_chk, (int fd, void* out, size_t bytes, size_t room)) {
   return transfer_at_position<PENSTOCK_CALL_READ>(fd, [&] { return real___read_chk(fd, out, bytes, room); });
 }
 PENSTOCK_WRAP(ssize_t, readv, (int fd, const iovec* parts, int count)) {
   return transfer_at_position<PENSTOCK_CALL_READ>(fd, [&] { return real_readv(fd, parts, count); });
 }
-PENSTOCK_WRAP(ssize_t, write, (int fd, const void* data, size_t bytes)) {
-  return transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return real_write(fd, data, bytes); });
-}
+PENSTOCK_WRAP_TWINS(ssize_t, write, __write, (int fd, const void* data, size_t bytes),
+                    transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return real(fd, data, bytes); }))
 PENSTOCK_WRAP(ssize_t, writev, (int fd, const iovec* parts, int count)) {
   return transfer_at_position<PENSTOCK_CALL_WRITE>(fd, [&] { return real_writev(fd, parts, count); });
 }
 
 PENSTOCK_WRAP_TWINS(ssize_t, pread, pread64, (int fd, void* out, size_t bytes, off64_t offset),
                     transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real(fd, out, bytes, offset); }))
+PENSTOCK_WRAP(ssize_t, __pread64, (int fd, void* out, size_t bytes, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_READ>(fd, offset, [&] { return real___pread64(fd, out, bytes, offset); });
+}
 PENSTOCK_WRAP_TWINS(ssize_t, __pread_chk, __pread64_chk,
                     (int fd, void* out, size_t bytes, off64_t offset, size_t room),
                     transfer_at<PENSTOCK_CALL_READ>(fd, offset,
@@ -42,6 +44,10 @@ PENSTOCK_WRAP_TWINS(ssize_t, preadv2, preadv64v2,
 PENSTOCK_WRAP_TWINS(ssize_t, pwrite, pwrite64, (int fd, const void* data, size_t bytes, off64_t offset),
                     transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
                                                      [&] { return real(fd, data, bytes, offset); }))
+PENSTOCK_WRAP(ssize_t, __pwrite64, (int fd, const void* data, size_t bytes, off64_t offset)) {
+  return transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
+                                          [&] { return real___pwrite64(fd, data, bytes, offset); });
+}
 PENSTOCK_WRAP_TWINS(ssize_t, pwritev, pwritev64, (int fd, const iovec* parts, int count, off64_t offset),
                     transfer_at<PENSTOCK_CALL_WRITE>(fd, offset,
                                                      [&] { return real(fd, parts, count, offset); }))
