@@ -16,8 +16,22 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include <functional>
+
+extern "C" {
+int __open(const char* path, int flags, ...);
+int __open64(const char* path, int flags, ...);
+ssize_t __read(int fd, void* out, size_t bytes);
+ssize_t __write(int fd, const void* data, size_t bytes);
+ssize_t __pread64(int fd, void* out, size_t bytes, off64_t offset);
+ssize_t __pwrite64(int fd, const void* data, size_t bytes, off64_t offset);
+int __pipe(int ends[2]);
+int __fcntl(int fd, int command, ...);
+ssize_t __readlink_chk(const char* path, char* out, size_t bytes, size_t room);
+ssize_t __readlinkat_chk(int at, const char* path, char* out, size_t bytes, size_t room);
+}
 
 namespace {
 
@@ -61,6 +75,10 @@ void try_names(int fd) {
   TRY(syscall(SYS_openat, AT_FDCWD, bad<char>(), O_RDONLY));
   TRY(syscall(SYS_openat2, AT_FDCWD, "/etc/passwd", bad<open_how>(), sizeof(open_how)));
   TRY(syscall(SYS_openat2, AT_FDCWD, "/etc/passwd", bad<open_how>(-1), sizeof(open_how)));
+  TRY(__open(bad<char>(), O_RDONLY));
+  TRY(__open64(bad<char>(-1), O_RDONLY));
+  TRY(open_by_handle_at(fd, bad<file_handle>(), O_RDONLY));
+  TRY(syscall(SYS_open_by_handle_at, fd, bad<void>(), O_RDONLY));
   TRY(failed_if_null(fopen(bad<char>(), "r")));
   TRY(failed_if_null(opendir(bad<char>())));
   TRY(access(bad<char>(), R_OK));
@@ -72,15 +90,26 @@ void try_names(int fd) {
   TRY(rename("/nowhere/a", bad<char>()));
   TRY(renameat2(AT_FDCWD, bad<char>(), AT_FDCWD, bad<char>(), 0));
   TRY(link(bad<char>(), bad<char>()));
+  TRY(linkat(AT_FDCWD, bad<char>(), AT_FDCWD, "/nowhere/b", 0));
+  TRY(linkat(AT_FDCWD, "/etc/passwd", AT_FDCWD, bad<char>(), 0));
   TRY(symlink(bad<char>(), bad<char>()));
+  TRY(symlinkat(bad<char>(), AT_FDCWD, "/nowhere/b"));
+  TRY(symlinkat("a", AT_FDCWD, bad<char>()));
+  TRY(syscall(SYS_symlinkat, bad<char>(), AT_FDCWD, bad<char>()));
   TRY(mkdir(bad<char>(), 0700));
   TRY(mkdirat(AT_FDCWD, bad<char>(), 0700));
   TRY(rmdir(bad<char>()));
   TRY(chdir(bad<char>()));
   TRY(chmod(bad<char>(), 0600));
+  TRY(fchmodat(AT_FDCWD, bad<char>(), 0600, 0));
   TRY(truncate(bad<char>(), 0));
   TRY(readlink(bad<char>(), bad<char>(), 10));
   TRY(readlink("/proc/self/exe", bad<char>(), 10));
+  TRY(__readlink_chk(bad<char>(), bad<char>(), 10, 10));
+  TRY(__readlinkat_chk(AT_FDCWD, "/proc/self/exe", bad<char>(), 10, 10));
+  TRY(failed_if_null(mkdtemp(bad<char>())));
+  TRY(mkstemps64(bad<char>(), 0));
+  TRY(mkostemps64(bad<char>(), 0, 0));
   TRY(utimensat(AT_FDCWD, bad<char>(), bad<timespec>(), 0));
   TRY(memfd_create(bad<char>(), 0));
   struct stat attributes;
@@ -96,6 +125,10 @@ void try_names(int fd) {
 void try_transfers(int fd, int out) {
   TRY(read(fd, bad<char>(), 10));
   TRY(write(out, bad<char>(), 10));
+  TRY(__read(fd, bad<char>(), 10));
+  TRY(__write(out, bad<char>(), 10));
+  TRY(__pread64(fd, bad<char>(), 10, 0));
+  TRY(__pwrite64(out, bad<char>(), 10, 0));
   TRY(pread(fd, bad<char>(), 10, 0));
   TRY(pwrite(out, bad<char>(), 10, 0));
   TRY(readv(fd, bad<iovec>(), 1));
@@ -112,6 +145,11 @@ void try_transfers(int fd, int out) {
   TRY(syscall(SYS_sendfile, out, fd, bad<off_t>(), 10));
   TRY(syscall(SYS_copy_file_range, fd, bad<off64_t>(), out, bad<off64_t>(), 10, 0));
   TRY(syscall(SYS_getdents64, fd, bad<char>(), 100));
+  TRY(getdents64(fd, bad<char>(), 100));
+  TRY(getdirentries64(fd, bad<char>(), 100, bad<off64_t>()));
+  TRY(wprintf(bad<wchar_t>()));
+  TRY(wscanf(bad<wchar_t>()));
+  TRY(fgetpos(stdin, bad<fpos_t>()));
   TRY(dprintf(out, bad<char>()));
   unsigned long context = 0;
   TRY(syscall(SYS_io_setup, 4, &context) == 0 ? syscall(SYS_io_submit, context, 1, bad<void>()) : -1);
@@ -148,6 +186,8 @@ void try_processes(int fd) {
   TRY(fork() == 0 ? (_exit(0), 0) : wait4(-1, nullptr, 0, bad<rusage>()));
   TRY(fork() == 0 ? (_exit(0), 0) : waitid(P_ALL, 0, bad<siginfo_t>(), WEXITED));
   TRY(pipe(bad<int>()));
+  TRY(__pipe(bad<int>()));
+  TRY(__fcntl(fd, F_GETLK, bad<void>()));
   TRY(pipe2(bad<int>(), 0));
   TRY(syscall(SYS_pipe2, bad<int>(), 0));
   TRY(socketpair(AF_UNIX, SOCK_STREAM, 0, bad<int>()));

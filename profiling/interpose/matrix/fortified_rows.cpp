@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cwchar>
 
 #include "profiling/interpose/matrix/matrix.hpp"
 
@@ -86,6 +87,19 @@ constexpr Row kRows[] = {
        return transfer_by_stream(path, "w", [](std::FILE* file) {
          MATRIX_CHECK(std::fprintf(file, "%.*s", int(kBytes), block) == int(kBytes));
        });
+     }},
+    {"fortified", "wprintf_chk_write",
+     [](const std::string& path) {
+       MATRIX_CHECK(std::freopen(path.c_str(), "w", stdout) == stdout);
+       MATRIX_CHECK(std::wprintf(L"%.*s", int(kBytes), block) == int(kBytes));
+       return std::freopen("/dev/null", "w", stdout) == stdout;
+     }},
+    {"fortified", "readlink_chk",
+     [](const std::string& path) {
+       const std::string link = path + ".link";
+       MATRIX_CHECK(::symlinkat(path.c_str(), AT_FDCWD, link.c_str()) == 0);
+       MATRIX_CHECK(::readlink(link.c_str(), buffer, whole_bytes) == ssize_t(path.size()));
+       return ::readlinkat(AT_FDCWD, link.c_str(), buffer, whole_bytes) == ssize_t(path.size());
      }},
     {"fortified", "dprintf_chk_write",
      [](const std::string& path) {

@@ -138,6 +138,17 @@ constexpr Row kRows[] = {
        struct statx status {};
        return ::syscall(SYS_statx, AT_FDCWD, path.c_str(), 0, STATX_SIZE, &status) == 0;
      }},
+    {"number", "syscall_symlinkat",
+     [](const std::string& path) {
+       return ::syscall(SYS_symlinkat, path.c_str(), AT_FDCWD, (path + ".link").c_str()) == 0;
+     }},
+    {"number", "syscall_readahead",
+     [](const std::string& path) {
+       return transfer_by_number(path, false, [](int fd) {
+         MATRIX_CHECK(::syscall(SYS_readahead, fd, 0L, kBytes) == 0);
+         return ::syscall(SYS_read, fd, block, kBytes);
+       });
+     }},
     {"number", "syscall_sendfile",
      [](const std::string& path) {
        return copy_file(path,

@@ -42,6 +42,30 @@ bool list_folder(const std::string& path) {
   return ::closedir(folder) == 0;
 }
 
+bool list_folder_by_calls(const std::string& path) {
+  const std::string folder = path + ".folder";
+  MATRIX_CHECK(::mkdir(folder.c_str(), 0700) == 0);
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  off64_t position = 0;
+  MATRIX_CHECK(fd >= 0 && ::getdents64(fd, block, sizeof(block)) > 0);
+  MATRIX_CHECK(::getdirentries64(fd, block, sizeof(block), &position) == 0);
+  return ::close(fd) == 0;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+bool list_folder_with_memory(const std::string& path) {
+  MATRIX_CHECK(::mkdir((path + ".folder").c_str(), 0700) == 0);
+  DIR* folder = ::opendir((path + ".folder").c_str());
+  MATRIX_CHECK(folder != nullptr);
+  dirent entry{};
+  for (dirent* next = &entry; next != nullptr;) {
+    MATRIX_CHECK(::readdir_r(folder, &entry, &next) == 0);
+  }
+  return ::closedir(folder) == 0;
+}
+#pragma GCC diagnostic pop
+
 constexpr Row kMetadata[] = {
     {"metadata", "stat",
      [](const std::string& path) {
@@ -66,6 +90,14 @@ constexpr Row kMetadata[] = {
      }},
     {"metadata", "access", [](const std::string& path) { return ::access(path.c_str(), R_OK) == 0; }},
     {"metadata", "readdir", list_folder},
+    {"metadata", "readdir_r", list_folder_with_memory},
+    {"metadata", "getdents64", list_folder_by_calls},
+    {"metadata", "fchmodat",
+     [](const std::string& path) { return ::fchmodat(AT_FDCWD, path.c_str(), 0600, 0) == 0; }},
+    {"metadata", "linkat",
+     [](const std::string& path) {
+       return ::linkat(AT_FDCWD, path.c_str(), AT_FDCWD, (path + ".to").c_str(), 0) == 0;
+     }},
     {"metadata", "rename",
      [](const std::string& path) { return ::rename(path.c_str(), (path + ".to").c_str()) == 0; }},
     {"metadata", "unlink", [](const std::string& path) { return ::unlink(path.c_str()) == 0; }},

@@ -7,6 +7,20 @@
 
 #include "profiling/interpose/matrix/matrix.hpp"
 
+// Second names of functions, which libc's headers do not declare.
+extern "C" {
+int __open(const char* path, int flags, ...);
+int __open64(const char* path, int flags, ...);
+int __close(int fd);
+ssize_t __read(int fd, void* out, size_t bytes);
+ssize_t __write(int fd, const void* data, size_t bytes);
+ssize_t __pread64(int fd, void* out, size_t bytes, off64_t offset);
+ssize_t __pwrite64(int fd, const void* data, size_t bytes, off64_t offset);
+off64_t __lseek(int fd, off64_t offset, int whence);
+int __dup2(int from, int to);
+int __fcntl(int fd, int command, ...);
+}
+
 namespace penstock::matrix {
 
 namespace {
@@ -87,6 +101,27 @@ bool transfer_direct(const std::string& path, int flags) {
   return true;
 }
 
+// A handle of the file instead of its name. Returns false if the file system has none, or without the right.
+bool read_by_handle(const std::string& path) {
+  const Folder folder(path);
+  alignas(file_handle) char memory[sizeof(file_handle) + MAX_HANDLE_SZ] = {};
+  auto* const handle = reinterpret_cast<file_handle*>(memory);
+  handle->handle_bytes = MAX_HANDLE_SZ;
+  int mount = 0;
+  if (::name_to_handle_at(AT_FDCWD, path.c_str(), handle, &mount, 0) != 0) return false;
+  const int fd = ::open_by_handle_at(folder.fd, handle, O_RDONLY);
+  if (fd < 0 && (errno == EPERM || errno == ESTALE)) return false;
+  MATRIX_CHECK(fd >= 0 && read_block(fd) == kWhole && ::close(fd) == 0);
+  return true;
+}
+
+// Makes room with one call, and fails with another one, whose result is the error itself.
+ssize_t make_room_and_write(int fd) {
+  MATRIX_CHECK(::posix_fallocate(fd, 0, kWhole) == 0);
+  MATRIX_CHECK(::posix_fallocate64(fd, -1, kWhole) == EINVAL);
+  return write_block(fd);
+}
+
 constexpr Row kRows[] = {
     {"posix", "read", READ(return read_block(fd))},
     {"posix", "read_write", WRITE(return write_block(fd))},
@@ -141,6 +176,24 @@ constexpr Row kRows[] = {
     {"posix", "fcntl_dup_write",
      WRITE(return transfer_by_duplicate(
          fd, [](int from) { return ::fcntl(from, F_DUPFD_CLOEXEC, kHighDescriptor); }, write_block))},
+    {"posix", "second_names", [](const std::string& path) {
+       const int fd = __open(path.c_str(), O_RDONLY);
+       MATRIX_CHECK(__read(fd, block, 96) == 96 && __pread64(fd, block + 96, 1000, 96) == 1000);
+       MATRIX_CHECK(__lseek(fd, 1096, SEEK_SET) == 1096 && __dup2(fd, kHighDescriptor) == kHighDescriptor);
+       MATRIX_CHECK(__read(kHighDescriptor, block + 1096, kBytes - 1096) == kWhole - 1096);
+       return __close(kHighDescriptor) == 0 && __close(fd) == 0;
+     }},
+    {"posix", "second_names_write", [](const std::string& path) {
+       const int fd = __open64(path.c_str(), kNewFileFlags, 0600);
+       MATRIX_CHECK(__write(fd, block, 96) == 96 && __pwrite64(fd, block + 96, 1000, 96) == 1000);
+       const int duplicate = __fcntl(fd, F_DUPFD_CLOEXEC, kHighDescriptor);
+       MATRIX_CHECK(__lseek(duplicate, 1096, SEEK_SET) == 1096);
+       MATRIX_CHECK(__write(duplicate, block + 1096, kBytes - 1096) == kWhole - 1096);
+       return __close(duplicate) == 0 && __close(fd) == 0;
+     }},
+    {"posix", "handle", read_by_handle},
+    {"posix", "posix_fallocate_write", WRITE(return make_room_and_write(fd))},
+    {"posix", "readahead", READ(MATRIX_CHECK(::readahead(fd, 0, kBytes) == 0); return read_block(fd))},
     {"posix", "direct", [](const std::string& path) { return transfer_direct(path, O_RDONLY); }},
     {"posix", "direct_write", [](const std::string& path) { return transfer_direct(path, kNewFileFlags); }},
 };

@@ -1,8 +1,11 @@
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cwchar>
 #include <fstream>
 
 #include "profiling/interpose/matrix/matrix.hpp"
@@ -79,6 +82,76 @@ bool read_without_close(const std::string& path) {  // bytes that were read befo
   return true;
 }
 
+// Opens the file as stdin or stdout, moves its bytes, and gives the stream another file.
+template <typename Move>
+bool with_own_stream(const std::string& path, std::FILE* file, Move move) {
+  MATRIX_CHECK(std::freopen(path.c_str(), file == stdin ? "r" : "w", file) == file);
+  move();
+  return std::freopen("/dev/null", file == stdin ? "r" : "w", file) == file;
+}
+#define FROM_STDIN(body) [](const std::string& path) { return with_own_stream(path, stdin, [] { body; }); }
+#define TO_STDOUT(body) [](const std::string& path) { return with_own_stream(path, stdout, [] { body; }); }
+
+// A function of libc that the headers do not declare, or declare as one that should not be used.
+template <typename Function>
+Function* function_of(const char* name) {
+  auto* const function = reinterpret_cast<Function*>(::dlsym(RTLD_DEFAULT, name));
+  MATRIX_CHECK(function != nullptr);
+  return function;
+}
+int scan_by_list(std::FILE* file, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const int result = function_of<int(std::FILE*, const char*, va_list)>("__vfscanf")(file, format, values);
+  va_end(values);
+  return result;
+}
+int print_wide_by_list(const wchar_t* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const int result = std::vwprintf(format, values);
+  va_end(values);
+  return result;
+}
+int scan_wide_by_list(const wchar_t* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const int result = std::vwscanf(format, values);
+  va_end(values);
+  return result;
+}
+// Reads the lines of stdin as words of 63 characters.
+template <typename Scan>
+void scan_wide(Scan scan) {
+  wchar_t word[kLine];
+  for (size_t i = 0; i < kLines; ++i) MATRIX_CHECK(scan(L"%63ls ", word) == 1);
+}
+template <typename Print>
+void print_wide(Print print) {
+  for (size_t i = 0; i < kLines; ++i) MATRIX_CHECK(print(L"%.63s\n", block + i * kLine) == int(kLine));
+}
+void get_words(std::FILE* file) {
+  for (size_t at = 0; at < kBytes; at += sizeof(int)) {
+    int word = 0;
+    __builtin_memcpy(&word, block + at, sizeof(word));
+    MATRIX_CHECK(::getw(file) == word);
+  }
+  MATRIX_CHECK(::getw(file) == EOF && std::feof(file) != 0);
+}
+void put_words(std::FILE* file) {
+  for (size_t at = 0; at < kBytes; at += sizeof(int)) {
+    int word = 0;
+    __builtin_memcpy(&word, block + at, sizeof(word));
+    MATRIX_CHECK(::putw(word, file) == 0);
+  }
+}
+void get_stdin_lines() {
+  char line[100];
+  for (size_t i = 0; i < kLines; ++i)
+    MATRIX_CHECK(function_of<char*(char*)>("gets")(line) == line && line[0] == block[i * kLine]);
+  MATRIX_CHECK(function_of<char*(char*)>("gets")(line) == nullptr);
+}
+
 constexpr Row kRows[] = {
     {"stdio", "fread", READ(MATRIX_CHECK(std::fread(block, 1, kBytes, file) == kBytes))},
     {"stdio", "fread_write", WRITE(MATRIX_CHECK(std::fwrite(block, 1, kBytes, file) == kBytes))},
@@ -118,6 +191,18 @@ constexpr Row kRows[] = {
     {"stdio", "fseek", READ(MATRIX_CHECK(std::fseek(file, 96, SEEK_SET) == 0);
                             MATRIX_CHECK(std::fread(block + 96, 1, kBytes - 96, file) == kBytes - 96);
                             std::rewind(file); MATRIX_CHECK(std::fread(block, 1, 96, file) == 96))},
+    {"stdio", "vfscanf", READ(char word[kLine]; for (size_t i = 0; i < kLines; ++i) MATRIX_CHECK(scan_by_list(file, "%63s ", word) == 1))},
+    {"stdio", "fgetpos", READ(std::fpos_t begin; MATRIX_CHECK(std::fgetpos(file, &begin) == 0);
+                              MATRIX_CHECK(std::fread(block, 1, kBytes, file) == kBytes))},
+    {"stdio", "getw", READ(get_words(file))},
+    {"stdio", "putw_write", WRITE(put_words(file))},
+    {"stdio", "gets", FROM_STDIN(get_stdin_lines())},
+    {"stdio", "wscanf", FROM_STDIN(scan_wide(std::wscanf))},
+    {"stdio", "vwscanf", FROM_STDIN(scan_wide(scan_wide_by_list))},
+    {"stdio", "wprintf_write", TO_STDOUT(print_wide(std::wprintf))},
+    {"stdio", "vwprintf_write", TO_STDOUT(print_wide(print_wide_by_list))},
+    {"stdio", "getwchar_unlocked", FROM_STDIN(for (const char byte : block) MATRIX_CHECK(::getwchar_unlocked() == wint_t(byte)); MATRIX_CHECK(::getwchar_unlocked() == WEOF))},
+    {"stdio", "putwchar_unlocked_write", TO_STDOUT(for (const char byte : block) MATRIX_CHECK(::putwchar_unlocked(wchar_t(byte)) == wint_t(byte)))},
     {"stdio", "fdopen", [](const std::string& path) { return transfer_by_fdopen(path, false); }},
     {"stdio", "fdopen_write", [](const std::string& path) { return transfer_by_fdopen(path, true); }},
     {"stdio", "iostream",
