@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Programs that have another library between us and libc: they run as without us, and each call counts once."""
 
+import itertools
+import json
 import os
 import shutil
 import subprocess
 import unittest
 
-from penstock_cli import BUILD, SOURCE, main
-from profile_case import ProgramsTest
+from penstock_cli import BUILD, PENSTOCK, SOURCE, main
+from profile_case import LIBRARY, ProgramsTest, needs
 
 PROGRAMS = BUILD / "profiling" / "interpose"
 CALLS = PROGRAMS / "penstock_profile_calls"
@@ -19,6 +21,53 @@ BAD_POINTERS = PROGRAMS / "penstock_profile_bad_pointers"
 MADE_OF_CALLS = PROGRAMS / "libpenstock_profile_made_of_calls.so"
 ALLOCATORS = ("libtcmalloc.so.4", "libtcmalloc_debug.so.4", "libtcmalloc_and_profiler.so.4", "libtcmalloc_minimal.so.4", "libjemalloc.so.2",
               "libmimalloc.so.2", "libmimalloc.so.2.0")
+# Writes a line to a file of its own for each call, by other functions that are watched, as tracing libraries do.
+LOGGER = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+static __thread int inside;
+static FILE* lines;
+static void note(const char* name) {
+  if (inside++ == 0) {
+    struct stat about;
+    char path[4096];
+    snprintf(path, sizeof path, "%s.%d", getenv("LOGGER_FILE"), getpid());
+    if (lines == NULL) lines = fopen(path, "a");
+    if (lines == NULL || fprintf(lines, "%s\\n", name) < 0 || fflush(lines) != 0 || stat(path, &about) != 0) abort();
+    int fd = open(path, O_RDONLY);
+    char byte;
+    if (fd < 0 || lseek(fd, 0, SEEK_SET) != 0 || read(fd, &byte, 1) != 1 || close(fd) != 0) abort();
+  }
+  --inside;
+}
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define LOGGED(result, name, parameters, arguments) result name parameters { note(#name); return NEXT(name) arguments; }
+LOGGED(ssize_t, read, (int fd, void* out, size_t n), (fd, out, n))
+LOGGED(ssize_t, write, (int fd, const void* from, size_t n), (fd, from, n))
+LOGGED(ssize_t, pread, (int fd, void* out, size_t n, off_t at), (fd, out, n, at))
+LOGGED(int, close, (int fd), (fd))
+LOGGED(off_t, lseek, (int fd, off_t at, int how), (fd, at, how))
+LOGGED(int, fsync, (int fd), (fd))
+LOGGED(int, dup, (int fd), (fd))
+LOGGED(FILE*, fopen, (const char* path, const char* mode), (path, mode))
+LOGGED(int, fclose, (FILE* file), (file))
+LOGGED(char*, fgets, (char* out, int room, FILE* file), (out, room, file))
+LOGGED(size_t, fwrite, (const void* from, size_t size, size_t n, FILE* file), (from, size, n, file))
+int openat(int at, const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  int mode = (flags & O_CREAT) != 0 ? va_arg(more, int) : 0;
+  va_end(more);
+  note("openat");
+  return NEXT(openat)(at, path, flags, mode);
+}
+"""
 OF_CHILD = {"opens": 1, "reads": 0, "writes": 1, "bytes_written": 10, "mmaps": 0}
 
 
@@ -79,6 +128,45 @@ class MadeOfOtherCalls(ProgramsTest):
         self.assertEqual({name: alone[name] for name in ("opens", "closes", "seeks", "writes", "bytes_written", "bytes_read")},
                          {"opens": 4, "closes": 4, "seeks": 0, "writes": 100, "bytes_written": 1000, "bytes_read": 2500})
         self.assertEqual(self.rows(LD_PRELOAD=str(MADE_OF_CALLS)), alone)
+
+
+@unittest.skipIf(not STREAMS.exists(), "this build has no such programs")
+class InBothOrders(ProgramsTest):
+    """Another library that calls watched functions inside its own may come before us or after us: nothing hangs, and no byte is lost."""
+
+    def counts(self, program, first, data, **environment):
+        """The report's row of the file. `first` is preloaded before the profiler, the environment's LD_PRELOAD after it."""
+        if first is None:
+            session, files, _ = self.profiled([program, data], env=os.environ | environment, timeout=60)
+        else:
+            folder = self.folder / "first"
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            preload = {"LD_PRELOAD": f"{first} {LIBRARY}", "PENSTOCK_PROFILE_SESSION": str(folder)}
+            done = subprocess.run([program, data], env=os.environ | environment | preload, capture_output=True, check=False, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, b""))
+            report = subprocess.run([PENSTOCK, "profile", "report", "--json", "--all", folder], capture_output=True, text=True, check=True)
+            session, *files = map(json.loads, report.stdout.splitlines())
+            files = {row["path"]: row for row in files if row["kind"] == "file"}
+        self.assertEqual((session["dropped"], session["problems"]), (0, []))
+        return {name: files[str(data)][name] for name in ("opens", "closes", "bytes_read", "bytes_written")}
+
+    @needs("cc")
+    def test_the_same_bytes(self):
+        source, logger = self.folder / "logger.c", self.folder / "liblogger.so"
+        source.write_text(LOGGER, encoding="utf-8")
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", logger, source, "-ldl"], check=True)
+        for program, library in itertools.product((CALLS, STREAMS), (logger, MADE_OF_SYSCALL, MADE_OF_CALLS)):
+            data, log = self.folder / "data", self.folder / "log"
+            alone = self.counts(program, None, data)
+            for order in ("after us", "before us"):
+                with self.subTest(program=program.name, library=library.name, order=order):
+                    environment = {"LOGGER_FILE": str(log)} | ({"LD_PRELOAD": str(library)} if order == "after us" else {})
+                    self.assertEqual(self.counts(program, library if order == "before us" else None, data, **environment), alone)
+                    logs = [path for path in self.folder.glob("log.*") if path.stat().st_size]
+                    self.assertEqual(bool(logs), library == logger)
+                    for path in logs:
+                        path.unlink()
 
 
 @unittest.skipIf(not BAD_POINTERS.exists(), "this build has no such programs")
