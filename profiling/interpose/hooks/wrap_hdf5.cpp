@@ -141,19 +141,30 @@ PENSTOCK_WRAP_OF_LIBRARY(int, H5Dclose, (H5Id dataset)) {
 // NOLINTEND(bugprone-macro-parentheses)
 PENSTOCK_HDF5_MOVE(read, PENSTOCK_CALL_READ, void*)
 PENSTOCK_HDF5_MOVE(write, PENSTOCK_CALL_WRITE, const void*)
-// These two move one chunk as it is in the file, such as compressed bytes.
-PENSTOCK_WRAP_OF_LIBRARY(int, H5Dread_chunk,
-                         (H5Id dataset, H5Id transfer, const uint64_t* offset, uint32_t* filters,
-                          void* out)) {
+// The bytes of the chunk that begins at `offset`.
+template <unsigned kCopy>
+static int64_t chunk_bytes(H5Id dataset, const uint64_t* offset) noexcept {
+  uint64_t bytes = 0;
+  const bool is_known =
+      chunk_size<kCopy>.pointer() != nullptr && chunk_size<kCopy>(dataset, offset, &bytes) >= 0;
+  return is_known ? int64_t(bytes) : 0;
+}
+// These move one chunk as it is in the file, such as compressed bytes. HDF5 2.0 exports the function that
+// reads as H5Dread_chunk1() and H5Dread_chunk2().
+PENSTOCK_WRAP_TWINS_OF_LIBRARY(int, H5Dread_chunk, H5Dread_chunk1,
+                               (H5Id dataset, H5Id transfer, const uint64_t* offset, uint32_t* filters,
+                                void* out),
+                               transfer_and_count<kCopy>(
+                                   PENSTOCK_CALL_READ, dataset, true,
+                                   [&] { return real(dataset, transfer, offset, filters, out); },
+                                   [=] { return chunk_bytes<kCopy>(dataset, offset); }))
+PENSTOCK_WRAP_OF_LIBRARY(int, H5Dread_chunk2,
+                         (H5Id dataset, H5Id transfer, const uint64_t* offset, uint32_t* filters, void* out,
+                          size_t* room)) {
   return transfer_and_count<kCopy>(
       PENSTOCK_CALL_READ, dataset, true,
-      [=] { return real_H5Dread_chunk<kCopy>(dataset, transfer, offset, filters, out); },
-      [=] {
-        uint64_t bytes = 0;
-        const bool is_known =
-            chunk_size<kCopy>.pointer() != nullptr && chunk_size<kCopy>(dataset, offset, &bytes) >= 0;
-        return is_known ? int64_t(bytes) : 0;
-      });
+      [=] { return real_H5Dread_chunk2<kCopy>(dataset, transfer, offset, filters, out, room); },
+      [=] { return out == nullptr ? 0 : chunk_bytes<kCopy>(dataset, offset); });
 }
 PENSTOCK_WRAP_OF_LIBRARY(int, H5Dwrite_chunk,
                          (H5Id dataset, H5Id transfer, uint32_t filters, const uint64_t* offset, size_t bytes,
