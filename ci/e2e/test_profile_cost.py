@@ -64,7 +64,7 @@ class InstructionsPerCall(unittest.TestCase):
         self.check(self.added("fread", "big", 64), 115)
 
     def test_open_fstat_read_close(self):
-        self.check(self.added("small", "small"), 1270)
+        self.check(self.added("small", "small"), 1240)
 
 
 main()

@@ -156,30 +156,31 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
     c.maps += 1;
     c.mapped_bytes += uint64_t(operation.length);
   }
-  visit_counters(c, [&operation](auto& fields) {
-    switch (operation.call) {
-      case PENSTOCK_CALL_OPEN:
-        add_one(fields.opens);
-        break;
-      case PENSTOCK_CALL_CLOSE:
-        add_one(fields.closes);
-        break;
-      case PENSTOCK_CALL_STAT:
-        add_one(fields.stats);
-        break;
-      case PENSTOCK_CALL_SEEK:
-        add_one(fields.seeks);
-        break;
-      case PENSTOCK_CALL_SYNC:
-      case PENSTOCK_CALL_MAP:
-        break;
-      default:
-        add_one(fields.other);
-        break;
-    }
-    fields.meta_ticks += operation.end - operation.begin;
-    fields.last_ticks = operation.end;
-  });
+  visit_counters(
+      c, [&operation](auto& fields) __attribute__((always_inline)) {
+        switch (operation.call) {
+          case PENSTOCK_CALL_OPEN:
+            add_one(fields.opens);
+            break;
+          case PENSTOCK_CALL_CLOSE:
+            add_one(fields.closes);
+            break;
+          case PENSTOCK_CALL_STAT:
+            add_one(fields.stats);
+            break;
+          case PENSTOCK_CALL_SEEK:
+            add_one(fields.seeks);
+            break;
+          case PENSTOCK_CALL_SYNC:
+          case PENSTOCK_CALL_MAP:
+            break;
+          default:
+            add_one(fields.other);
+            break;
+        }
+        fields.meta_ticks += operation.end - operation.begin;
+        fields.last_ticks = operation.end;
+      });
 }
 
 // Adds an operation to counters for which can_count() is true. A failed operation counts only as a failure.
