@@ -130,7 +130,7 @@ template <typename Print>
 void print_wide(Print print) {
   for (size_t i = 0; i < kLines; ++i) MATRIX_CHECK(print(L"%.63s\n", block + i * kLine) == int(kLine));
 }
-void get_words(std::FILE* file) {
+void get_integers(std::FILE* file) {
   for (size_t at = 0; at < kBytes; at += sizeof(int)) {
     int word = 0;
     __builtin_memcpy(&word, block + at, sizeof(word));
@@ -138,7 +138,7 @@ void get_words(std::FILE* file) {
   }
   MATRIX_CHECK(::getw(file) == EOF && std::feof(file) != 0);
 }
-void put_words(std::FILE* file) {
+void put_integers(std::FILE* file) {
   for (size_t at = 0; at < kBytes; at += sizeof(int)) {
     int word = 0;
     __builtin_memcpy(&word, block + at, sizeof(word));
@@ -194,8 +194,8 @@ constexpr Row kRows[] = {
     {"stdio", "vfscanf", READ(char word[kLine]; for (size_t i = 0; i < kLines; ++i) MATRIX_CHECK(scan_by_list(file, "%63s ", word) == 1))},
     {"stdio", "fgetpos", READ(std::fpos_t begin; MATRIX_CHECK(std::fgetpos(file, &begin) == 0);
                               MATRIX_CHECK(std::fread(block, 1, kBytes, file) == kBytes))},
-    {"stdio", "getw", READ(get_words(file))},
-    {"stdio", "putw_write", WRITE(put_words(file))},
+    {"stdio", "getw", READ(get_integers(file))},
+    {"stdio", "putw_write", WRITE(put_integers(file))},
     {"stdio", "gets", FROM_STDIN(get_stdin_lines())},
     {"stdio", "wscanf", FROM_STDIN(scan_wide(std::wscanf))},
     {"stdio", "vwscanf", FROM_STDIN(scan_wide(scan_wide_by_list))},
