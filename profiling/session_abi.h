@@ -118,6 +118,13 @@ struct penstock_session_header {
   uint32_t parent_namespace;
   uint32_t kernel_pid;             // field 1 of /proc/self/stat: the pid in the namespace of /proc
   uint32_t kernel_begin_is_known;  // 1: kernel_begin was read, or needs no reading; 2: it could not be read
+  // The sums of kernel_read and kernel_written of all threads when the process itself read kernel_end.
+  // Handlers of exit() and destructors may make calls after that, which these sums and kernel_end lack. Known
+  // if counted_end_is_known is 1.
+  uint64_t counted_end_read;
+  uint64_t counted_end_written;
+  uint32_t counted_end_is_known;
+  uint32_t reserved_too;
 };
 
 enum penstock_block_kind {

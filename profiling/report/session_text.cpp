@@ -166,8 +166,7 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
     add(fmt::format("{} on {} found no room{}", count_of(drops.operations, "operation"),
                     count_of(drops.records, "file"), grow_error_text(drops)));
   else if (drops.operations > 0)
-    add(fmt::format("what {} did (of rings that are entered without libc, most often)",
-                    count_of(drops.operations, "operation")));
+    add(fmt::format("what {} did", count_of(drops.operations, "operation")));
   if (drops.segments > 0) add(dropped_calls_text(drops));
   if (drops.spans > 0) add(count_of(drops.spans, "span"));
   if (drops.unnamed_operations > 0)

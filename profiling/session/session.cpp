@@ -183,6 +183,7 @@ void add_lost_children(const ProcessFile& process_file, bool is_attached, Sessio
     session.unwatched.push_back({.pid = header.lost[i].pid,
                                  .program = process_file.executable(),
                                  .started_by_attached = is_attached,
+                                 .after_rights_change = header.gave_up_rights == 2,
                                  .is_fork = true,
                                  .failed = int(header.lost[i].failed)});
   if (header.lost_children <= PENSTOCK_LOST_CHILDREN) return;
@@ -250,10 +251,13 @@ void find_unwatched(Session& session) {
 }  // namespace
 
 std::string reason_text(const UnwatchedProgram& program) {
+  if (program.is_fork && program.after_rights_change)
+    return "forked from a process that had restricted its system calls";
   if (program.is_fork)
     return fmt::format("forked; it could not make its file: {}",
                        program.failed == 0 ? "reason not known" : ::strerror(program.failed));
   if (program.started_by_attached) return "an attached process began it: only 'profile run' follows programs";
+  if (program.pid == 0) return "begun by system() or popen() without LD_PRELOAD in the environment";
   if (program.after_rights_change)
     return "it began after its process gave up rights, changed its root or restricted its system calls";
   return "reason not known; static and set-user-ID programs cannot be profiled";
@@ -431,8 +435,10 @@ Result<void> complete_file(const fs::path& file, const penstock_kernel_io& kerne
     return ::pwrite(fd.get(), value, bytes, off_t(offset)) == ssize_t(bytes);
   };
   using Header = penstock_session_header;
+  const uint32_t counted_end_is_known = 0;  // the process's own reading is replaced
   if (!write_at(offsetof(Header, kernel_end), &kernel_end, sizeof kernel_end) ||
       !write_at(offsetof(Header, end_monotonic_ns), &end_monotonic_ns, sizeof end_monotonic_ns) ||
+      !write_at(offsetof(Header, counted_end_is_known), &counted_end_is_known, sizeof counted_end_is_known) ||
       !write_at(offsetof(Header, kernel_end_known), &end_is_known, sizeof end_is_known))
     return errno_error(errno, "cannot write", file.string());
   return success();

@@ -43,7 +43,21 @@ uint32_t running_writer(const ProcessFile& process_file, std::string_view this_h
 // Returns the kernel's counts at the end of the process file, or its current counts if the process still
 // runs. nullopt if the process was killed and could not write them.
 std::optional<penstock_kernel_io> final_counts_of(const ProcessFile& process_file, const std::string& host) {
-  if (process_file.header().kernel_end_known != 0) return process_file.header().kernel_end;
+  const penstock_session_header& header = process_file.header();
+  if (header.kernel_end_known != 0) {
+    penstock_kernel_io end = header.kernel_end;
+    // Calls of the last handlers and destructors, which were made after kernel_end was read.
+    if (header.counted_end_is_known == 1) {
+      process_file.view().each<penstock_thread>(PENSTOCK_BLOCK_THREADS,
+                                                [&](const penstock_thread& thread, uint64_t) {
+                                                  end.rchar += thread.kernel_read;
+                                                  end.wchar += thread.kernel_written;
+                                                });
+      end.rchar -= header.counted_end_read;
+      end.wchar -= header.counted_end_written;
+    }
+    return end;
+  }
   penstock_kernel_io current{};
   if (const uint32_t pid = running_writer(process_file, host); pid != 0 && read_kernel_io(pid, current))
     return current;

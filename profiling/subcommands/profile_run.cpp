@@ -100,11 +100,14 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
   const fs::path paths[] = {folder};
   const Result<Session> session = open_session(paths);
   if (!session.ok()) {
+    const std::optional<std::string> failure = write_failure(folder);
     print_message(fmt::format("warning: nothing was recorded: {}; the coverage is unknown",
-                              write_failure(folder).value_or(session.error().message())));
-    print_message(
-        "the program may have removed LD_PRELOAD from its environment, given up its rights before its first "
-        "call, or executed a static or set-user-ID program");
+                              failure.value_or(session.error().message())));
+    if (!failure && session.error().code == Errc::not_found)
+      print_message(
+          "the program may have removed LD_PRELOAD from its environment, given up its rights before its "
+          "first "
+          "call, or executed a static or set-user-ID program");
     return;
   }
   const FileSums sums(*session);

@@ -375,6 +375,8 @@ ThreadLog* begin_log() noexcept {
     if (own_log == nullptr) {
       begin_in_session(*log);
     }
+  } else {
+    give_up_forked_session();
   }
   log = own_log;
   if (has_thread_end_key && log != nullptr) {

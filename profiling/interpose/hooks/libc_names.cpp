@@ -1,6 +1,6 @@
 // Finds functions in the symbol tables of loaded objects, which are mapped into memory together with them.
 //
-// Threads: any thread, any handler and any fork's child. note_libc() runs only in the library's constructor.
+// Threads: any thread, any handler and any fork's child; note_libc() not in a fork's child.
 // Locks: find_in_libraries() takes the loader's lock for a walk, and none in a fork's child. note_libc() and
 // object_of() call dladdr1(), which takes the loader's lock. The other functions take none.
 // Memory: nothing is allocated. libc and this library are never unloaded.
@@ -22,8 +22,8 @@ namespace penstock::interpose {
 
 namespace {
 
-constinit std::atomic<const link_map*> libc_map{nullptr};  // stored once, by note_libc()
-constinit std::atomic<const link_map*> own_map{nullptr};   // stored once, by note_libc()
+constinit std::atomic<const link_map*> libc_map{nullptr};  // stored by note_libc()
+constinit std::atomic<const link_map*> own_map{nullptr};   // stored by note_libc()
 
 uint32_t gnu_hash(const char* name) noexcept {
   uint32_t hash = 5381;
@@ -119,11 +119,16 @@ bool is_object_named(const link_map* map, const char* needed) noexcept {
 // walk. Skips the program itself, whose name is empty: this library is loaded after it.
 struct NameSearch {
   const char* name;
+  bool is_after_own;  // objects before this library are skipped until this is true
   void* found;
 };
 int find_in_object(dl_phdr_info* info, size_t, void* context) noexcept {
   auto& search = *static_cast<NameSearch*>(context);
-  if (info->dlpi_name == nullptr || info->dlpi_name[0] == 0 || is_own(*info)) {
+  if (is_own(*info)) {
+    search.is_after_own = true;
+    return 0;
+  }
+  if (!search.is_after_own || info->dlpi_name == nullptr || info->dlpi_name[0] == 0) {
     return 0;
   }
   for (size_t i = 0; i < info->dlpi_phnum; ++i) {
@@ -172,7 +177,8 @@ bool is_own(const dl_phdr_info& info) noexcept {
 // after it, as dlsym(RTLD_NEXT) does.
 void* find_in_libraries(const char* name) noexcept {
   if (!is_fork_child()) {
-    NameSearch search{.name = name, .found = nullptr};
+    NameSearch search{
+        .name = name, .is_after_own = !is_preloaded() || own_map.load() == nullptr, .found = nullptr};
     walk_objects(&find_in_object, &search);
     return search.found;
   }

@@ -7,7 +7,8 @@
 
 namespace penstock::interpose {
 
-// Asks the loader where libc and this library are. Called once, when the library is loaded.
+// Asks the loader where libc and this library are. Called when the library is loaded, or before the
+// first walk if that is earlier. Two threads may call it at once, because both find the same.
 void note_libc() noexcept;
 // Whether note_libc() has been called. Constructors of other libraries may make calls before that.
 bool knows_libc() noexcept;

@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "profiling/interpose/counting/thread_log.hpp"
+#include "profiling/interpose/hooks/libc_names.hpp"
 #include "profiling/interpose/writer/session.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
@@ -50,6 +51,31 @@ constinit std::atomic<long> noted_pid{0};
 enum class LoaderState { usable, unknown, stuck };
 constinit std::atomic<LoaderState> loader{LoaderState::usable};
 constinit std::atomic<bool> fork_child{false};  // is_fork_child()
+
+using Iterate = int (*)(Visit, void*);
+constinit std::atomic<Iterate> found_iterate{nullptr};  // iterate_function()
+
+// The dl_iterate_phdr() to call: libc's, or the program's own if it has one. One of another preloaded library
+// may change the names that it passes on, or crash in the library's constructor (libfakechroot's). Asks the
+// loader once, which takes its lock; in a fork's child it does not ask.
+Iterate iterate_function() noexcept {
+  Iterate function = found_iterate.load(std::memory_order_relaxed);
+  if (function != nullptr) {
+    return function;
+  }
+  function = &dl_iterate_phdr;
+  if (!knows_libc() || fork_child.load(std::memory_order_relaxed)) {
+    return function;
+  }
+  const link_map* const object = object_of(reinterpret_cast<void*>(function));
+  const bool is_of_program = object != nullptr && object->l_prev == nullptr;
+  if (void* const libc_version = libc_function("dl_iterate_phdr");
+      libc_version != nullptr && !is_of_program) {
+    function = reinterpret_cast<Iterate>(libc_version);
+  }
+  found_iterate.store(function, std::memory_order_relaxed);
+  return function;
+}
 
 // Subtracts one, but not below 0. The counter may be 0 already: if a handler forks during a walk, the child
 // resets the counter, returns from the handler, and then ends that walk.
@@ -131,7 +157,7 @@ void find_loader_lock() noexcept {
   }
   search.begin = reinterpret_cast<uintptr_t>(global);
   search.end = search.begin + static_cast<const ElfW(Sym)*>(symbol)->st_size;
-  dl_iterate_phdr(&find_own_mutex, &search);
+  iterate_function()(&find_own_mutex, &search);
   const pthread_mutex_t* found_mutex = nullptr;
   unsigned matches = 0;
   for (unsigned i = 0; i < search.mutex_count; ++i) {
@@ -171,6 +197,7 @@ void check_process() noexcept {
   const long known_pid = noted_pid.load();
   if (known_pid == 0) {
     noted_pid.store(system_call(SYS_getpid));
+    note_libc();  // constructors of other libraries may come before this library's
     walks_of_thread += 1;
     walks.fetch_add(1);
     find_loader_lock();
@@ -206,7 +233,7 @@ int walk_objects(Visit visit, void* context) noexcept {
       break;
     }
   }
-  const int result = dl_iterate_phdr(visit, context);
+  const int result = iterate_function()(visit, context);
   subtract_one(walks);
   walks_of_thread -= walks_of_thread == 0 ? 0 : 1;
   return result;

@@ -32,6 +32,8 @@ void before_rights_change(bool seals) noexcept;
 // From now on this library makes no system call: it might be one that ends the process. If `is_strict` is
 // set, it reads no clock either (seccomp's strict mode). `last_ticks` was read before the call.
 void note_restricted_calls(bool is_strict, uint64_t last_ticks) noexcept;
+// Called before libc begins a shell itself. Names the shell in the session if it will not load this library.
+void note_shell() noexcept;
 // Makes the system call `number`, SYS_execve or SYS_execveat, and records it as the wrappers of execve() and
 // execveat() do. For SYS_execve `at` is AT_FDCWD. Returns only if the call has failed, with errno set.
 long execute(long number, int at, const char* path, char* const* arguments, char* const* environment,

@@ -34,9 +34,12 @@ bool is_of_another_library(const char* name, const void* function) noexcept {
 // Finds the function and stores it in `found`. A relaxed store is enough: the function's code was mapped long
 // before, and every thread finds the same address. errno may change; that does no harm, because the program's
 // call comes later.
+//
+// If a library that is loaded before this one has a dlsym() of its own, "next" means the next one after that
+// library: this library's wrapper, which would call itself for ever.
 void* find_real(const char* name, std::atomic<void*>& found) noexcept {
   void* function = is_preloaded() && !is_fork_child() ? dlsym(RTLD_NEXT, name) : nullptr;
-  if (function == nullptr) {
+  if (function == nullptr || function == own_function(name)) {
     function = find_in_libraries(name);
   }
   found.store(function, std::memory_order_relaxed);

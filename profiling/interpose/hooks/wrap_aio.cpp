@@ -65,7 +65,7 @@ ssize_t get_result(Block* block, Call call) noexcept {
 }
 
 template <typename Block, typename Call>
-int start_list(Block* const list[], int count, Call start) noexcept {
+int start_list(int mode, Block* const list[], int count, Call start) noexcept {
   ThreadLog* log = thread_log();
   const auto each_block = [&](auto visit) {
     for (int i = 0; log != nullptr && i < count; ++i) {
@@ -81,9 +81,17 @@ int start_list(Block* const list[], int count, Call start) noexcept {
   });
   const int result = start();
   // With EINVAL the list was refused, and libc has not written to the blocks. After other errors, some of the
-  // operations may have started, and each block says how its operation ended.
+  // operations may have started, and each block says how its operation ended. With LIO_WAIT all have ended,
+  // and the blocks may soon be gone.
   if (const int saved_errno = errno; result != 0 && saved_errno == EINVAL) {
     each_block([&](Block* block) { aio_blocks.end(*log, block, -saved_errno); });
+    errno = saved_errno;
+  } else if (mode == LIO_WAIT) {
+    each_block([&](Block* block) {
+      if (block->__error_code != EINPROGRESS) {
+        aio_blocks.end(*log, block, block->__error_code != 0 ? -block->__error_code : block->__return_value);
+      }
+    });
     errno = saved_errno;
   }
   return result;
@@ -92,15 +100,17 @@ int start_list(Block* const list[], int count, Call start) noexcept {
 // Returns whether a pending operation has ended. If it has, stores its result in `result`. Called when the
 // process ends or executes another program, and when recording ends. Reads what libc has written into the
 // program's block. If the block's memory does not exist any more, copy_memory() fails, where a plain read
-// would crash.
+// would crash. If the program uses the memory for something else by now (a stack, most often), what is there
+// is no result of this operation.
 bool has_ended(const Pending& pending, int64_t& result) noexcept {
   aiocb block;
   if (!copy_memory(reinterpret_cast<const void*>(pending.key), &block, sizeof(block)) ||
-      block.aio_fildes != pending.fd || block.__error_code == EINPROGRESS) {
+      block.aio_fildes != pending.fd || block.aio_offset != pending.offset ||
+      int64_t(block.aio_nbytes) != pending.length || block.__error_code == EINPROGRESS) {
     return false;
   }
   result = block.__error_code != 0 ? -block.__error_code : block.__return_value;
-  return true;
+  return block.__error_code >= 0 && result <= pending.length;
 }
 
 }  // namespace
@@ -130,7 +140,7 @@ void forget_aio() noexcept {
     return start_operation(block, PENSTOCK_CALL_SYNC, [&] { return real_aio_fsync##bits(how, block); });    \
   }                                                                                                         \
   PENSTOCK_WRAP(int, lio_listio##bits, (int mode, aiocb##bits* const list[], int count, sigevent* event)) { \
-    return start_list(list, count, [&] { return real_lio_listio##bits(mode, list, count, event); });        \
+    return start_list(mode, list, count, [&] { return real_lio_listio##bits(mode, list, count, event); });  \
   }                                                                                                         \
   PENSTOCK_WRAP(int, aio_error##bits, (const aiocb##bits* block)) {                                         \
     return get_status(block, [&] { return real_aio_error##bits(block); });                                  \

@@ -164,8 +164,8 @@ struct VforkEnd {
 constexpr unsigned kMostNestedVforks = 16;
 thread_local void* penstock_vfork_back[kMostNestedVforks] __attribute__((tls_model("initial-exec"))) = {};
 thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
-// The program that vfork's child executes, if that program cannot load this library; otherwise "". The child
-// writes it in before_exec(). Its parent, which shares the memory, reads it.
+// The program that vfork's child executes; "" before that. The child writes it in before_exec(). Its parent,
+// which shares the memory, reads it.
 thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
 // Stores the return address, and suspends the log of the thread so that nothing of the child is counted.
 // Called in the parent's thread, before the system call. Allocates nothing and does not change errno.
@@ -184,9 +184,9 @@ __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
     errno = int(-result);
     result = -1;
   } else if (!log_suspended()) {
-    const bool is_unwatched = penstock_vfork_program[0] != 0;
-    add_event(is_unwatched ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, uint32_t(result),
-              is_unwatched ? penstock_vfork_program : nullptr);
+    const bool has_executed = penstock_vfork_program[0] != 0;
+    add_event(has_executed ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, uint32_t(result),
+              has_executed ? penstock_vfork_program : nullptr);
   }
   return {.result = result, .return_address = return_address};
 }
@@ -226,7 +226,7 @@ namespace {
 void before_exec(const ExecutedProgram& program) noexcept {
   const char* const path = program.path();
 #if defined(__x86_64__)
-  if (log_suspended() && path != nullptr && !program.is_watchable()) {
+  if (ReadableMemory memory; log_suspended() && path != nullptr && memory.has_text(path)) {
     strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
   }
 #endif
@@ -235,7 +235,7 @@ void before_exec(const ExecutedProgram& program) noexcept {
   // forked child knows its parent's pid there. So the child begins a session now. Otherwise the program's
   // name would not be recorded.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
-      path != nullptr && (has_kept_access() || system_call(SYS_getppid) == 0 || !program.is_watchable())) {
+      path != nullptr && (!program.is_watchable() || system_call(SYS_getppid) == 0 || may_lose_program())) {
     begin_log();
   }
   if (!log_suspended()) {
@@ -372,6 +372,21 @@ int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
   }
 PENSTOCK_SPAWN(posix_spawn, AT_FDCWD, path)
 PENSTOCK_SPAWN(posix_spawnp, path)
+
+// system() and popen() begin a shell by a clone() of libc's own, with the present environment. If the program
+// has removed this library from it, that shell is not watched. Its pid is not known.
+void penstock::interpose::note_shell() noexcept {
+  PENSTOCK_WATCHED_ENVIRONMENT(watched, environ, true);
+  if (watched.get() != environ && !log_suspended()) {
+    add_event(PENSTOCK_EVENT_SPAWN, 0, "/bin/sh");
+  }
+}
+PENSTOCK_WRAP(int, system, (const char* command)) {
+  if (command != nullptr) {
+    note_shell();
+  }
+  return real_system(command);
+}
 
 // Adds an event for a child that was waited for. From the wait on, the kernel's counters of this process
 // include the child's. Readers need the event to compare these counters with what was counted. The event is

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "profiling/interpose/hooks/processes.hpp"
 #include "profiling/interpose/hooks/streams.hpp"
 #include "profiling/interpose/writer/system.hpp"
 
@@ -267,6 +268,7 @@ PENSTOCK_WRAP(FILE*, fdopen, (int fd, const char* mode)) {
 }
 PENSTOCK_WRAP_TWINS(FILE*, tmpfile, tmpfile64, (), note_unnamed_stream(real()))
 PENSTOCK_WRAP(FILE*, popen, (const char* command, const char* mode)) {
+  note_shell();
   return note_unnamed_stream(real_popen(command, mode));
 }
 PENSTOCK_WRAP_TWINS(int, pclose, fclose, (FILE * file),

@@ -40,7 +40,6 @@ namespace {
 constexpr uint64_t kUsualGrowthBytes = 512U << 10U;
 constexpr uint64_t kMostGrowthBytes = 16U << 20U;
 constexpr uint64_t kMostReservedBytes = uint64_t{1} << 38U;
-constexpr uint64_t kLeastReservedBytes = 4U << 20U;
 
 }  // namespace
 

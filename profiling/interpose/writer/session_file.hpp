@@ -58,6 +58,7 @@ extern constinit OwnedLock file_lock;
 extern constinit int file_errno;  // errno of the last failure to start a file or to let it grow
 
 constexpr uint64_t kInitialFileBytes = 8 * uint64_t{PENSTOCK_BLOCK_GRANULE};
+constexpr uint64_t kLeastReservedBytes = 4U << 20U;  // addresses, without which no file is made
 
 // Returns the number of bytes that the environment variable `name` has as its value, or `default_bytes` if it
 // has no number as its value.

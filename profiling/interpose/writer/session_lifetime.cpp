@@ -19,7 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "profiling/interpose/writer/own_process.hpp"
@@ -179,12 +181,16 @@ bool begin_file(const penstock_session_header* previous, bool forked, bool segme
   char* const old_base = session.base;
   file.size_limit = bytes_from_environment("PENSTOCK_PROFILE_LIMIT", ~uint64_t{0});
   file_errno = 0;
+  if (is_sealed.load(std::memory_order_relaxed)) {
+    file_errno = EPERM;
+    return false;
+  }
   if (!is_folder_in_reach()) {
     file_errno = ENOENT;
     return false;
   }
   if (!reserve_addresses()) {
-    file_errno = is_sealed.load(std::memory_order_relaxed) ? EPERM : ENOMEM;
+    file_errno = ENOMEM;
     return false;
   }
   snprintf(file.path, sizeof(file.path), "%s/%ld-%lld" PENSTOCK_SESSION_SUFFIX, session.folder,
@@ -232,6 +238,20 @@ void open_session() noexcept {
 
 bool has_kept_access() noexcept {
   return folder_inode != 0;
+}
+
+bool may_lose_program() noexcept {
+  const auto is_limited = [](int kind, uint64_t least) {
+    rlimit limit{};
+    return system_call(SYS_prlimit64, 0, kind, 0, as_argument(&limit)) == 0 && limit.rlim_cur < least;
+  };
+  struct statfs status {};
+  return has_kept_access() || is_limited(RLIMIT_FSIZE, kInitialFileBytes) ||
+         is_limited(RLIMIT_NOFILE, STDERR_FILENO + 2) || is_limited(RLIMIT_AS, 16 * kLeastReservedBytes) ||
+         system_call(SYS_faccessat, AT_FDCWD, as_argument(session.folder), W_OK | X_OK) != 0 ||
+         (system_call(SYS_statfs, as_argument(session.folder), as_argument(&status)) == 0 &&
+          status.f_blocks != 0 &&
+          uint64_t(status.f_bavail) * uint64_t(status.f_bsize) < 2 * kInitialFileBytes);
 }
 
 void keep_access(bool seals) noexcept {
@@ -285,6 +305,31 @@ bool begin_session(const char* folder, penstock_start_reason reason, bool segmen
   return true;
 }
 
+namespace {
+
+struct CountedBytes {
+  uint64_t read = 0;
+  uint64_t written = 0;
+};
+// What all threads have counted of what the kernel counts as well.
+CountedBytes counted_bytes() noexcept {
+  CountedBytes sum;
+  const uint64_t end = session.header->file_end;
+  for (uint64_t at = PENSTOCK_HEADER_BYTES; at < end;) {
+    const auto* block = at_offset<penstock_block>(at);
+    const auto* threads = reinterpret_cast<const penstock_thread*>(block + 1);
+    const uint64_t entries = block->kind == PENSTOCK_BLOCK_THREADS ? block->used / sizeof(*threads) : 0;
+    for (uint64_t i = 0; i < entries; ++i) {
+      sum.read += threads[i].kernel_read;
+      sum.written += threads[i].kernel_written;
+    }
+    at += block->bytes;
+  }
+  return sum;
+}
+
+}  // namespace
+
 // Stores the kernel's I/O counters at the start of the session (kernel_begin). Threads may have counted calls
 // since recording began. The bytes of these calls belong to the session, so they are subtracted from the
 // kernel's counters. Called by the holder of Control, while session.is_changing is set. A limit: a thread
@@ -301,17 +346,9 @@ void begin_kernel_counters() noexcept {
   session.header->kernel_begin_is_known = 1;
   io.rchar += file.own_read_bytes;
   io.syscr += 2;
-  const uint64_t end = session.header->file_end;
-  for (uint64_t at = PENSTOCK_HEADER_BYTES; at < end;) {
-    const auto* block = at_offset<penstock_block>(at);
-    const auto* threads = reinterpret_cast<const penstock_thread*>(block + 1);
-    const uint64_t entries = block->kind == PENSTOCK_BLOCK_THREADS ? block->used / sizeof(*threads) : 0;
-    for (uint64_t i = 0; i < entries; ++i) {
-      io.rchar -= threads[i].kernel_read;
-      io.wchar -= threads[i].kernel_written;
-    }
-    at += block->bytes;
-  }
+  const CountedBytes counted = counted_bytes();
+  io.rchar -= counted.read;
+  io.wchar -= counted.written;
   session.header->kernel_begin = io;
 }
 
@@ -366,6 +403,14 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
   return has_started;
 }
 
+void give_up_forked_session() noexcept {
+  SessionState expected = SessionState::forked;
+  if (session.state.compare_exchange_strong(expected, SessionState::off) && !forked_between_files) {
+    file_errno = ENOMEM;
+    note_lost_child(*session.header);
+  }
+}
+
 void note_unflushed_bytes(uint64_t bytes) noexcept {
   file.unflushed_bytes = bytes;
 }
@@ -390,6 +435,10 @@ void end_session(penstock_process_state state) noexcept {
   if (read_kernel_io(io)) {
     io.wchar += file.unflushed_bytes;
     h.kernel_end = io;
+    const CountedBytes counted = counted_bytes();
+    h.counted_end_read = counted.read;
+    h.counted_end_written = counted.written;
+    h.counted_end_is_known = 1;
     __atomic_store_n(&h.kernel_end_known, 1U, __ATOMIC_RELEASE);
   }
   h.end_monotonic_ns = is_sealed.load(std::memory_order_relaxed) ? 0 : nanoseconds(CLOCK_MONOTONIC);
@@ -405,6 +454,7 @@ void resume_session() noexcept {
   if (session.state.load(std::memory_order_acquire) == SessionState::running) {
     session.header->end_monotonic_ns = 0;
     __atomic_store_n(&session.header->kernel_end_known, 0U, __ATOMIC_RELEASE);
+    session.header->counted_end_is_known = 0;
     __atomic_store_n(&session.header->state, uint32_t{PENSTOCK_RUNNING}, __ATOMIC_RELEASE);
   }
 }

@@ -22,6 +22,10 @@ void open_session() noexcept;
 void keep_access(bool seals) noexcept;
 // Whether this process, or one from which it was forked, has called keep_access().
 bool has_kept_access() noexcept;
+// Whether a program that this process executes may be unable to make its file: the process has called
+// keep_access(), may not write to the session's folder, or has no room there, or low limits. Makes about five
+// system calls. False if that is not known.
+bool may_lose_program() noexcept;
 // Called in a fork's child: keeps it from writing to its parent's file.
 void leave_session_of_parent() noexcept;
 // Begins a file for a fork's child. Called at the child's first counted call. False if no file can be made;
@@ -30,6 +34,9 @@ void leave_session_of_parent() noexcept;
 // file, and then the parent's file is unmapped. If another thread of the parent was switching files at the
 // fork, nothing can be copied, and `copy_names` gets null.
 bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept;
+// Called if a thread gets no memory for its log. A fork's child that has no file yet adds itself to `lost` of
+// its parent's file, and is not recorded. Takes no lock.
+void give_up_forked_session() noexcept;
 
 // Begins a file in `folder` (an absolute path), and begins to record into it. Called by the holder of
 // Control, while session.is_changing is set and no thread is inside an update (Update, counting.hpp). False
