@@ -108,7 +108,7 @@ class OtherFunctions(LostProgramsTest):
 
 class CountedOnce(LostProgramsTest):
     def test_lists_of_requests_whose_memory_is_used_again(self):
-        """The requests are on a stack that is overwritten before the program ends, and nobody asks for their results."""
+        """The requests are on a stack that is overwritten before the program ends, and their results are never asked for."""
         program = self.compiled(r"""
 static void overwrite(void) { volatile char bytes[20000]; for (int i = 0; i < 20000; ++i) bytes[i] = 0x7f; }
 static void start(int mode, const char* name) {
@@ -151,7 +151,7 @@ int main(void) { at_quick_exit(late); atexit(late); put("main", 1); ENDING }
 
 
 class Named(LostProgramsTest):
-    """A program that cannot make its file is named, however it was begun."""
+    """A program that cannot make its file is named, however it was started."""
 
     def lost(self, text, name="lost", **kwargs):
         session, _ = self.watched(self.compiled(text, name), **kwargs)

@@ -273,6 +273,24 @@ TEST_F(SessionTest, CoverageSubtractsReapedChildrenFromTheirParent) {
   EXPECT_EQ(coverage.threads, 2U);
 }
 
+TEST_F(SessionTest, CallsAfterTheLastCountOfTheKernelAreAddedToIt) {
+  SessionBytes parent(100);
+  parent.set_kernel(1000, 10'000);  // 9000 bytes until the end was read: 6000 of the child, and 3000
+  parent.header().counted_end_is_known = 1;
+  parent.header().counted_end_read = 2500;  // 500 of the 3000 were not seen
+  parent.add_thread(100, 2600, 0);          // 100 more after that
+  parent.write(folder_.path());
+  SessionBytes child = child_of(100, 200, 6000);
+  child.set_kernel(0, 5900);
+  child.header().counted_end_is_known = 1;
+  child.header().counted_end_read = 5900;
+  child.write(folder_.path());
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 3100U + 6000U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 2600U + 6000U);
+  EXPECT_EQ(coverage.unknown_processes, 0U);
+}
+
 TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
   SessionBytes parent(100);
   parent.set_kernel(0, 10'000);
