@@ -3,12 +3,15 @@
 as without the profiler, what is not recorded is named, and coverage is never more than all."""
 
 import errno
+import json
 import os
 import pathlib
+import signal
 import subprocess
+import time
 import unittest
 
-from penstock_cli import main
+from penstock_cli import PENSTOCK, main
 from profile_case import ProgramsTest, needs
 
 HEADERS = r"""
@@ -199,6 +202,46 @@ class Named(LostProgramsTest):
     def test_shells_of_libc_with_the_library_are_recorded(self):
         session, written = self.watched(self.compiled('int main(void) { return system("echo hello > said"); }', "shell"))
         self.assertEqual((session["unwatched"], written), ([], {"said": 6}))
+
+
+class WaitsForASignal(LostProgramsTest):
+    """Attach to a program that waits in pause() or sigsuspend(): it is not woken, and its signal mask stays."""
+
+    def test_attach(self):
+        if os.uname().machine != "x86_64":
+            self.skipTest("attach is for x86-64")
+        program = self.compiled(r"""
+#include <signal.h>
+static volatile int signals;
+static void count(int number) { ++signals; }
+int main(int argc, char** argv) {
+  sigset_t none, blocked, now;
+  sigemptyset(&none);
+  sigemptyset(&blocked);
+  sigaddset(&blocked, SIGUSR1);
+  signal(SIGUSR1, count);
+  if (argc > 1) sigprocmask(SIG_BLOCK, &blocked, NULL);
+  int waits = 0;
+  write(1, "w", 1);
+  for (; signals == 0; ++waits) argc > 1 ? sigsuspend(&none) : pause();
+  sigprocmask(SIG_BLOCK, NULL, &now);
+  printf("%d %d", waits, sigismember(&now, SIGUSR1));
+  return put("woken", 700);
+}
+""", "waits")
+        for words, expected in (([program], b"1 0"), ([program, "suspend"], b"1 1")):
+            with self.subTest(words=words), subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE) as waiting:
+                self.addCleanup(waiting.kill)
+                session = self.folder / f"attached{len(words)}"
+                self.assertEqual(waiting.stdout.read(1), b"w")
+                call = pathlib.Path(f"/proc/{waiting.pid}/syscall")
+                while call.read_text().split()[0] not in ("34", "130"):  # pause, rt_sigsuspend
+                    time.sleep(0.01)
+                done = subprocess.run([PENSTOCK, "profile", "attach", "-o", session, str(waiting.pid)], capture_output=True, text=True, check=False)
+                waiting.send_signal(signal.SIGUSR1)
+                self.assertEqual((done.returncode, waiting.wait(60), waiting.stdout.read()), (0, 0, expected), done.stderr)
+                report = subprocess.run([PENSTOCK, "profile", "report", "--json", session], capture_output=True, text=True, check=True)
+                self.assertEqual(json.loads(report.stdout.splitlines()[0])["bytes_written"], 700)
 
 
 if __name__ == "__main__":

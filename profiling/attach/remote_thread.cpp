@@ -85,6 +85,8 @@ ThreadState thread_state(pid_t pid, pid_t thread) {
     case SYS_pselect6:
     case SYS_wait4:
     case SYS_waitid:
+    case SYS_pause:
+    case SYS_rt_sigsuspend:
       return ThreadState::waiting;
     case SYS_read:
     case SYS_pread64:

@@ -59,7 +59,7 @@ constexpr int64_t kRestartBlockResult = -516;
 // wait.
 constexpr std::array kRestartableCalls{SYS_restart_syscall, SYS_nanosleep, SYS_clock_nanosleep, SYS_poll,
                                        SYS_ppoll,           SYS_select,    SYS_pselect6,        SYS_wait4,
-                                       SYS_waitid};
+                                       SYS_waitid,          SYS_pause,     SYS_rt_sigsuspend};
 // A thread can be stopped only at the entry of one of these system calls, before the kernel has done
 // anything. An interruption would make the call return early or with EINTR. malloc and the loader never make
 // these calls.
