@@ -27,6 +27,7 @@
 #include "io_backends/core/json_text.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
@@ -122,10 +123,16 @@ Result<ReusableObjects> reusable_in_started_set(const Generation& generation, Ti
 
 }  // namespace
 
+size_t measure_buffer_bytes(uint64_t available_bytes) {
+  constexpr uint64_t kMostBytes = uint64_t{256} << 20U;
+  constexpr uint64_t kLeastBytes = uint64_t{1} << 20U;
+  if (available_bytes == 0) return kMostBytes;  // unknown
+  return size_t(std::clamp(available_bytes / 8, kLeastBytes, kMostBytes));
+}
+
 Result<MakingRate> measure_making(const Recipe& recipe) {
   PENSTOCK_ASSIGN(const auto maker, recipe.maker());
-  // Larger than processor caches, since what generate makes goes to memory at least.
-  std::vector<std::byte> buffer(size_t{256} << 20U);
+  std::vector<std::byte> buffer(measure_buffer_bytes(available_memory()));
   size_t filled_bytes = 0;
   uint64_t next = 0;
   const auto make_for_measure_time = [&]() -> Result<MakingRate> {

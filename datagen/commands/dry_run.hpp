@@ -21,6 +21,9 @@ struct MakingRate {
   double seconds = 0;
 };
 Result<MakingRate> measure_making(const Recipe& recipe);
+// The size of the buffer that measure_making() fills. It is larger than processor caches, because what
+// generate makes goes to memory at least, but takes only a part of the memory that is available (0: unknown).
+size_t measure_buffer_bytes(uint64_t available_bytes);
 
 // What --resume would keep of a started data set, judged by the sizes of its objects.
 struct ReusableObjects {

@@ -152,10 +152,13 @@ Json corpus_json(const Manifest& manifest) {
   const ManifestFacts& facts = manifest.facts();
   const uint64_t memory = memory_bytes();
   const uint64_t bytes = manifest.payload_bytes();
-  return {
-      {"recipe", facts.recipe},          {"format", facts.format},
-      {"samples", manifest.samples()},   {"bytes", bytes},
-      {"checksum", manifest.checksum()}, {"over_ram", memory == 0 ? 0.0 : double(bytes) / double(memory)}};
+  return {{"recipe", facts.recipe},
+          {"format", facts.format},
+          {"codec", facts.codec},
+          {"samples", manifest.samples()},
+          {"bytes", bytes},
+          {"checksum", manifest.checksum()},
+          {"over_ram", memory == 0 ? 0.0 : double(bytes) / double(memory)}};
 }
 
 void record_corpus(const Corpus& corpus, Trial& trial) {
@@ -166,7 +169,7 @@ void record_corpus(const Corpus& corpus, Trial& trial) {
   if (!corpus.scan->first_unentered_folder.empty())
     trial.verdict(Verdict::degraded, "the scan did not enter the folder that the link " +
                                          corpus.scan->first_unentered_folder +
-                                         " leads to: add --follow-links");
+                                         " leads to: " + corpus.scan->unentered_remedy);
 }
 
 Histogram sample_sizes(const Manifest& manifest) {

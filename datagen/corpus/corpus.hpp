@@ -23,10 +23,11 @@ struct ScanReport {
   // The first of these links that leads to a folder outside those above it, so that the scan lacks what is
   // there. "": none.
   std::string first_unentered_folder{};
-  uint64_t dangling_links = 0;    // links to objects that do not exist
-  uint64_t special_files = 0;     // pipes, sockets and devices
-  uint64_t left_out_arrays = 0;   // arrays that belong to no sample, in objects with samples
-  uint64_t left_out_members = 0;  // files that belong to no sample, in archives with samples
+  std::string unentered_remedy{};  // what the user can do to have it entered
+  uint64_t dangling_links = 0;     // links to objects that do not exist
+  uint64_t special_files = 0;      // pipes, sockets and devices
+  uint64_t left_out_arrays = 0;    // arrays that belong to no sample, in objects with samples
+  uint64_t left_out_members = 0;   // files that belong to no sample, in archives with samples
   // Objects that cannot be read, or whose content does not match their name.
   uint64_t unreadable_objects = 0;
   std::string unreadable_text;           // describes them: "1 that cannot be read ('a.tar'; ...)"

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "datagen/corpus/scan.hpp"
 #include "datagen/format/byte_window.hpp"
 #include "datagen/format/format_testing.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
@@ -151,6 +152,24 @@ TEST_F(CorpusTest, FollowLinksEntersFoldersBehindLinks) {
             (std::vector<std::string>{"pet/1.jpg", "pet/sibling/1.jpg", "real/cat/1.jpg",
                                       "real/cat/sibling/1.jpg", "real/dog/1.jpg", "real/dog/sibling/1.jpg"}));
   EXPECT_EQ(corpus->scan->first_unentered_folder, "") << "only links that lead in circles are left";
+}
+
+TEST_F(CorpusTest, ALinkOfWhichNothingIsKnownIsNotEnteredAndIsMissing) {
+  struct SilentBackend final : BackendWrapper {
+    using BackendWrapper::BackendWrapper;
+    std::optional<fs::path> native_path(std::string_view name) const override {
+      return name == "pet" ? "/no/such/folder" : BackendWrapper::native_path(name);
+    }
+  };
+  for (const char* const name : {"real/1.jpg", "out/2.jpg"}) put(name, "1");
+  fs::create_directory_symlink("../out", root_ / "real" / "pet");
+  Tier tier = open_tier((root_ / "real").string(), kNoNamedTiers).value();
+  tier.backend = std::make_unique<SilentBackend>(std::move(tier.backend));
+  for (const bool follows : {false, true}) {
+    const ScanReport report = scan_tier(tier, {.scan = true, .follow_links = follows}).value().report;
+    EXPECT_EQ(report.first_unentered_folder, "'pet'");
+    EXPECT_EQ(report.unentered_remedy.find("--follow-links") != std::string::npos, !follows);
+  }
 }
 
 TEST_F(CorpusTest, LinksToFoldersAboveTheRootAreNotEntered) {

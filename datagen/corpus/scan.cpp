@@ -8,6 +8,7 @@
 #include "datagen/corpus/scan.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -258,21 +259,30 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
 }
 
 // Whether a link to a folder leads to none of the folders that it is in, where entering it would never end.
-// These include the folders above the root: the link would lead back to the root.
-bool leads_elsewhere(Backend& backend, std::string_view link) {
+// These include the folders above the root: the link would lead back to the root. Absent if the file system
+// does not answer for one of these folders.
+std::optional<bool> leads_elsewhere(Backend& backend, std::string_view link) {
   namespace fs = std::filesystem;
   const auto link_path = backend.native_path(link);
   const auto root_path = backend.native_path("");
-  std::error_code failed;
-  if (!link_path || !root_path) return false;
+  struct stat target {};
+  if (!link_path || !root_path || ::stat(link_path->c_str(), &target) != 0) return std::nullopt;
+  const auto is_target = [&](const fs::path& folder) -> std::optional<bool> {
+    struct stat found {};
+    if (::stat(folder.c_str(), &found) != 0) return std::nullopt;
+    return found.st_dev == target.st_dev && found.st_ino == target.st_ino;
+  };
   for (fs::path folder = fs::path(*link_path).parent_path();
        folder.native().size() > root_path->native().size(); folder = folder.parent_path())
-    if (fs::equivalent(folder, *link_path, failed) || failed) return false;
+    if (const auto answer = is_target(folder); answer != false)
+      return answer ? std::optional(false) : std::nullopt;
+  std::error_code failed;
   for (fs::path folder = fs::canonical(*root_path, failed); !failed; folder = folder.parent_path()) {
-    if (fs::equivalent(folder, *link_path, failed)) return false;
-    if (folder == folder.root_path()) break;
+    if (const auto answer = is_target(folder); answer != false)
+      return answer ? std::optional(false) : std::nullopt;
+    if (folder == folder.root_path()) return true;
   }
-  return !failed;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -286,14 +296,23 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
     return kNotWanted;
   };
   const auto enters_link = [&](const Entry& link) {
-    return request.follow_links && leads_elsewhere(*tier.backend, link.name);
+    return request.follow_links && leads_elsewhere(*tier.backend, link.name) == true;
   };
   PENSTOCK_ASSIGN(FolderWalk walk, walk_folders(tier.backend->names(), threads, classify, enters_link));
-  ScanReport report = report_left_out(walk, request.follow_links);
+  const auto is_unknown = [&](const std::string& link) { return !leads_elsewhere(*tier.backend, link); };
+  const bool all_known = std::none_of(walk.folder_links.begin(), walk.folder_links.end(), is_unknown);
+  ScanReport report = report_left_out(walk, request.follow_links, all_known);
   const auto unentered =
       std::find_if(walk.folder_links.begin(), walk.folder_links.end(),
-                   [&](const std::string& link) { return leads_elsewhere(*tier.backend, link); });
-  if (unentered != walk.folder_links.end()) report.first_unentered_folder = quoted_name(*unentered);
+                   [&](const std::string& link) { return leads_elsewhere(*tier.backend, link) != false; });
+  if (unentered != walk.folder_links.end()) {
+    report.first_unentered_folder = quoted_name(*unentered);
+    report.unentered_remedy =
+        request.follow_links
+            ? "whether it leads to a folder above itself is unknown: name the folder that it "
+              "leads to, in place of the one with the link"
+            : "add --follow-links";
+  }
   UnreadableObjects unreadable_objects;
   for (const std::string& name : walk.too_long_names)
     unreadable_objects.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));

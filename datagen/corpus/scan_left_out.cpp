@@ -28,7 +28,7 @@ void add_count(ScanReport& report, uint64_t count, std::string_view singular, st
     add_part(report, fmt::format("{} {} (first: {})", count, count == 1 ? singular : plural, first));
 }
 
-ScanReport report_left_out(const FolderWalk& walk, bool follows_links) {
+ScanReport report_left_out(const FolderWalk& walk, bool follows_links, bool all_links_known) {
   ScanReport report;
   std::string extension_counts;
   for (const auto& [extension, count] : walk.left_out_by_extension) {
@@ -48,8 +48,11 @@ ScanReport report_left_out(const FolderWalk& walk, bool follows_links) {
     add_part(report, "compressed archives (.tar.gz, .tgz) are not read: decompress them first");
   if (report.hidden_entries > 0) add_part(report, fmt::format("{} hidden", report.hidden_entries));
   if (follows_links)
-    add_count(report, report.linked_folders, "link to a folder above itself",
-              "links to folders above themselves", quoted_first(walk.folder_links));
+    add_count(report, report.linked_folders,
+              all_links_known ? "link to a folder above itself" : "link to a folder that may be above itself",
+              all_links_known ? "links to folders above themselves"
+                              : "links to folders that may be above themselves",
+              quoted_first(walk.folder_links));
   else
     add_count(report, report.linked_folders, "link to a folder, which is not entered without --follow-links",
               "links to folders, which are not entered without --follow-links",
@@ -66,7 +69,8 @@ Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const S
   if (report.text.empty())
     return make_error(Errc::not_found, "no samples: the folder '{}' is empty", tier.root);
   if (!report.first_unentered_folder.empty())
-    return make_error(Errc::not_found, "no samples in '{}' ({}): add --follow-links", tier.root, report.text);
+    return make_error(Errc::not_found, "no samples in '{}' ({}): {}", tier.root, report.text,
+                      report.unentered_remedy);
   const bool has_others = report.linked_folders + report.special_files > 0 && report.unwanted_objects == 0;
   if (report.dangling_links > 0 || has_others)
     return make_error(Errc::not_found, "no samples in '{}' ({})", tier.root, report.text);

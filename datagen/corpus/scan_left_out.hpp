@@ -44,7 +44,7 @@ void add_part(ScanReport& report, std::string_view part);
 void add_count(ScanReport& report, uint64_t count, std::string_view singular, std::string_view plural,
                std::string_view first);
 // Fills a report with what the listing of folders left out.
-ScanReport report_left_out(const FolderWalk& walk, bool follows_links);
+ScanReport report_left_out(const FolderWalk& walk, bool follows_links, bool all_links_known);
 // The error for a scan that found no samples; it explains why there are none.
 Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const ScanReport& report);
 

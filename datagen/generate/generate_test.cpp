@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "datagen/codec/gzip.hpp"
+#include "datagen/commands/dry_run.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/generate/generate_testing.hpp"
 #include "datagen/manifest/manifest.hpp"
@@ -40,6 +41,14 @@ const Tree& expected() {
 
 void expect_complete(Tier& target) {
   expect_same(tree_of(target), expected());
+}
+
+TEST(Generate, ADryRunTakesOnlyAPartOfTheMemory) {
+  for (const uint64_t mib : {16U, 64U, 200U, 1000U, 4000U})
+    EXPECT_LE(measure_buffer_bytes(mib << 20U), (mib << 20U) / 4) << mib;
+  EXPECT_EQ(measure_buffer_bytes(uint64_t{64} << 30U), size_t{256} << 20U);
+  EXPECT_EQ(measure_buffer_bytes(0), size_t{256} << 20U) << "unknown";
+  EXPECT_GE(measure_buffer_bytes(1), size_t{1} << 20U);
 }
 
 TEST(Generate, TheTreeIsObjectsAndManifestAlone) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <regex>
 #include <string>
 
 #include "datagen/generate/generation.hpp"
@@ -24,8 +26,21 @@ TEST(SizeFor, StepsOrMemoryWhicheverIsMore) {
 TEST(SizeFor, SaysHowItCameToTheNumber) {
   const SizeFor rule = parse_size_for("cosmoflow,accelerators=3,hosts=2", 64 * kGiB).value();
   const std::string explanation = samples_for(rule, 2'828'486, 1).explanation;
-  for (const char* part : {"500 steps", "batch 1 ", "3 accelerators", "2 hosts", "64 GiB", "2828486"})
+  for (const char* part : {"500 steps", "batch 1 ", "3 accelerators", "2 hosts", "68719476736", "2828486"})
     EXPECT_NE(explanation.find(part), std::string::npos) << part << " in: " << explanation;
+}
+
+TEST(SizeFor, ThePrintedFiguresGiveThePrintedNumber) {
+  for (const uint64_t memory : {kGiB, 23 * kGiB + kGiB / 2, 24 * kGiB - 1, 512 * kGiB + 12345})
+    for (const double mean : {147'178'916.0, 2'828'486.4, 114'660.0}) {
+      const SizeFor rule = parse_size_for("unet3d,accelerators=8,hosts=3", memory).value();
+      const std::string text = samples_for(rule, mean, 1).explanation;
+      const std::regex pattern(R"(; (\d+) x (\d+) hosts x (\d+) bytes / ([\d.]+) bytes a sample = (\d+);)");
+      std::smatch parts;
+      ASSERT_TRUE(std::regex_search(text, parts, pattern)) << text;
+      const auto number = [&](size_t part) { return std::stod(parts[part]); };
+      EXPECT_EQ(std::ceil(number(1) * number(2) * number(3) / number(4)), number(5)) << text;
+    }
 }
 
 TEST(SizeFor, WrongArgumentsAreNamed) {

@@ -83,8 +83,7 @@ AwsText read_aws_file(const Environment& environment, const char* variable, cons
   if (got < 0 && (named || error != ENOENT))
     return {path, "",
             "cannot read '" + path + "'" + (named ? " (" + std::string(variable) + ")" : "") + ": " +
-                std::strerror(error) +
-                ": make the file readable, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"};
+                std::strerror(error)};
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   if (out.text.starts_with(kByteOrderMark)) out.text.erase(0, kByteOrderMark.size());
   return out;
@@ -173,7 +172,8 @@ std::string why_no_key(const Environment& environment, const AwsProfile& from) {
                                      "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"})
     if (environment(variable)) return std::string(variable) + " is set" + std::string(kExport);
   for (const AwsText* const file : {&from.credentials_file, &from.config_file})
-    if (!file->why_none.empty()) return file->why_none;
+    if (!file->why_none.empty())
+      return file->why_none + ": make the file readable, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY";
   std::string others;
   for (const auto& [file, kind] : {std::pair(&from.credentials_file, AwsFile::credentials),
                                    std::pair(&from.config_file, AwsFile::config)})
@@ -259,14 +259,13 @@ Result<Credentials> find_credentials(const Environment& environment) {
   return none;
 }
 
-std::string find_region(const std::string& wanted, const Environment& environment) {
-  if (!wanted.empty()) return wanted;
+Region find_region(const std::string& wanted, const Environment& environment) {
+  if (!wanted.empty()) return {wanted};
   for (const char* const name : {"AWS_REGION", "AWS_DEFAULT_REGION"})
-    if (const auto region = environment(name)) return *region;
-  const std::string region = value_of(section_of(read_aws_file(environment, "AWS_CONFIG_FILE", "config").text,
-                                                 profile(environment), AwsFile::config),
-                                      "region");
-  return region.empty() ? "us-east-1" : region;
+    if (const auto region = environment(name)) return {*region};
+  const AwsText file = read_aws_file(environment, "AWS_CONFIG_FILE", "config");
+  const std::string region = value_of(section_of(file.text, profile(environment), AwsFile::config), "region");
+  return region.empty() ? Region{"us-east-1", file.why_none} : Region{region};
 }
 
 }  // namespace penstock::s3

@@ -42,8 +42,13 @@ Environment process_environment();
 // although the user has set AWS_PROFILE or AWS_DEFAULT_PROFILE.
 Result<Credentials> find_credentials(const Environment& environment);
 
+struct Region {
+  std::string name;
+  // Why `name` is only the default although the user may have set a region: the config file cannot be read.
+  std::string why_default{};
+};
 // Returns the first of these that is set: `wanted`, AWS_REGION, AWS_DEFAULT_REGION, the region of the profile
 // in AWS_CONFIG_FILE (~/.aws/config). If none is set, it returns "us-east-1".
-std::string find_region(const std::string& wanted, const Environment& environment);
+Region find_region(const std::string& wanted, const Environment& environment);
 
 }  // namespace penstock::s3

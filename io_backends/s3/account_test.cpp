@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 
+#include "io_backends/s3/store.hpp"
 #include "io_backends/testing/testing.hpp"
 
 namespace penstock::s3 {
@@ -70,14 +71,14 @@ TEST(S3Account, ThenTheProfileFiles) {
               find_credentials(environment_of({{"HOME", home}, {"AWS_PROFILE", "half"}})));
   EXPECT_ERRC(Errc::invalid_argument,
               find_credentials(environment_of({{"HOME", home}, {"AWS_PROFILE", "nobody"}})));
-  EXPECT_EQ(find_region("", environment_of({{"HOME", home}})), "eu-north-1");
-  EXPECT_EQ(find_region("", other), "us-west-2");
+  EXPECT_EQ(find_region("", environment_of({{"HOME", home}})).name, "eu-north-1");
+  EXPECT_EQ(find_region("", other).name, "us-west-2");
   const auto elsewhere = environment_of({{"HOME", "/nowhere"},
                                          {"AWS_SHARED_CREDENTIALS_FILE", home + "/.aws/credentials"},
                                          {"AWS_DEFAULT_REGION", "b"}});
   EXPECT_EQ(find_credentials(elsewhere)->key_id, "one");
-  EXPECT_EQ(find_region("", elsewhere), "b");
-  EXPECT_EQ(find_region("a", elsewhere), "a");
+  EXPECT_EQ(find_region("", elsewhere).name, "b");
+  EXPECT_EQ(find_region("a", elsewhere).name, "a");
 }
 
 TEST(S3Account, KeysOfTheConfigFileAndOfAProgramAreUsed) {
@@ -167,11 +168,40 @@ TEST(S3Account, MessagesNameTheFilesThatWereRead) {
   EXPECT_ERRC(Errc::invalid_argument, find_credentials(environment_of(variables)), "'" + credentials + "'");
 }
 
+TEST(S3Account, AnUnreadableConfigFileIsWhyTheRegionIsTheDefault) {
+  const ScratchFolder folder;
+  const std::string config = (folder.path() / "config").string();
+  const auto region = [&](std::map<std::string, std::string> more) {
+    more["AWS_CONFIG_FILE"] = config;
+    return find_region("", environment_of(more));
+  };
+  EXPECT_NE(region({}).why_default.find("'" + config + "' (AWS_CONFIG_FILE): No such file"),
+            std::string::npos)
+      << region({}).why_default;
+  std::filesystem::create_directory(config);
+  EXPECT_EQ(region({}).name, "us-east-1");
+  EXPECT_NE(region({}).why_default.find("Is a directory"), std::string::npos) << region({}).why_default;
+  EXPECT_EQ(region({{"AWS_REGION", "a"}}).why_default, "");
+  Settings settings;
+  settings.region = region({});
+  Answer answer;
+  answer.status = 301;
+  answer.refusal.region = "eu-west-1";
+  const std::string refused = refusal_error(answer, settings, "read", "x").message();
+  EXPECT_NE(refused.find("set region=eu-west-1"), std::string::npos) << refused;
+  EXPECT_NE(refused.find(config), std::string::npos) << refused;
+  std::filesystem::remove(config);
+  std::ofstream(config) << "[default]\n";
+  EXPECT_EQ(region({}).why_default, "") << "it has none";
+  EXPECT_EQ(find_region("", environment_of({{"HOME", folder.path().string()}})).why_default, "")
+      << "no file, and none is named";
+}
+
 TEST(S3Account, NoKeyIsAnonymous) {
   const auto none = find_credentials(environment_of({{"HOME", "/nowhere"}}));
   ASSERT_OK(none);
   EXPECT_EQ(none->key_id, "");
-  EXPECT_EQ(find_region("", environment_of({})), "us-east-1");
+  EXPECT_EQ(find_region("", environment_of({})).name, "us-east-1");
 }
 
 }  // namespace

@@ -45,9 +45,13 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
   if (refusal.code == "NoSuchBucket")
     return error(Errc::not_found, "there is no bucket " + bucket + ": make it, or name another");
   if (answer.status == 301 || refusal.code == "AuthorizationHeaderMalformed")
-    return error(Errc::invalid_argument,
-                 "bucket " + bucket + " is in another region than '" + settings.region + "': set region=" +
-                     (refusal.region.empty() ? "..." : refusal.region) + " (" + refusal.message + ")");
+    return error(
+        Errc::invalid_argument,
+        "bucket " + bucket + " is in another region than '" + settings.region.name + "': set region=" +
+            (refusal.region.empty() ? "..." : refusal.region) + " (" + refusal.message + ")" +
+            (settings.region.why_default.empty()
+                 ? ""
+                 : "; '" + settings.region.name + "' is the default: " + settings.region.why_default));
   if (answer.lacks_result) return error(Errc::io, why_no_proof(answer, settings));
   switch (answer.status) {
     case 401:

@@ -253,7 +253,7 @@ void Transfers::set_headers(Slot& slot, const std::string& path, const std::stri
     signed_request.headers.emplace_back("host", settings_.endpoint.host);
     for (const auto& header : slot.request.headers)
       if (header.first.starts_with("x-amz-")) signed_request.headers.push_back(header);
-    add("Authorization: " + authorization(signed_request, credentials, settings_.region, "s3", date));
+    add("Authorization: " + authorization(signed_request, credentials, settings_.region.name, "s3", date));
   }
   ::curl_easy_setopt(slot.easy, CURLOPT_HTTPHEADER, slot.headers);
 }

@@ -32,7 +32,7 @@ namespace penstock::s3 {
 struct Settings {
   Endpoint endpoint;
   Credentials credentials;
-  std::string region;
+  Region region;
   std::string trusted_certificates;  // file with the certificates that https trusts; "": the system's file
   unsigned retries = 0;              // number of tries after the first one
   std::chrono::seconds timeout{};    // longest time for connecting, and longest time without any transfer
