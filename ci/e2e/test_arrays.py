@@ -154,13 +154,17 @@ numpy.savez("theirs/only.npz", rows)
 numpy.savez("theirs/one.npz", data=rows, mask=rows[0], factor=numpy.float64(2))
 numpy.savez_compressed("packed/rows.npz", data=rows)
 numpy.savez("fortran/rows.npz", data=numpy.asfortranarray(rows))
+numpy.savez("one_hot/rows.npz", data=rows, label=numpy.eye(10, dtype="<i8")[[3, 1, 2, 9, 0]])
 print("{}")"""
-        for folder in ("theirs", "packed", "fortran"):
+        for folder in ("theirs", "packed", "fortran", "one_hot"):
             (self.dir / folder).mkdir()
         self.python("numpy", code)
         corpus = self.records("describe", "theirs", "--scan")[0]
         self.assertEqual((corpus["samples"], corpus["bytes"]), (5 + 5 + 1, 3 * 5 * 2 * 3 * 4))
         self.assertEqual(corpus["labels"]["used"], 5)
+        one_hot = self.records("describe", "one_hot", "--scan")[0]
+        self.assertEqual((one_hot["samples"], one_hot["labels"]["used"], one_hot["scan"]["arrays"]), (5, 0, 1))
+        self.assertIn(message("labels-of-several-numbers"), self.run_cli("describe", "one_hot", "--scan").stderr)
         self.assertIn(message("array-compressed", name="data.npy"), self.run_cli("describe", "packed", "--scan", expect=77).stderr)
         self.assertIn(message("samples-not-contiguous"), self.run_cli("describe", "fortran", "--scan", expect=77).stderr)
 

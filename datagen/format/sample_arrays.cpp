@@ -381,14 +381,23 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
     // Labels that could be used if they were integers: one for each of several samples.
     const bool are_no_integers = may_belong[i] && !arrays[i].is_integer && is_label_name(arrays[i].name) &&
                                  choice.samples > 1 && element_count(arrays[i]) == choice.samples;
-    if (may_belong[i] && !are_misfit_labels && !are_no_integers && is_part_of_samples(i)) continue;
+    // Several numbers for each sample, as of one-hot labels. A label of more dimensions is a mask, which is a
+    // field of its sample.
+    const bool are_vectors = may_belong[i] && is_label_name(arrays[i].name) && arrays[i].shape.size() == 2 &&
+                             choice.samples > 1 && arrays[i].shape[0] == choice.samples &&
+                             arrays[i].shape[1] > 1;
+    if (may_belong[i] && !are_misfit_labels && !are_no_integers && !are_vectors && is_part_of_samples(i))
+      continue;
     ++choice.left_out_count;
-    const bool says_more = !choice.labels_do_not_fit &&
-                           (are_misfit_labels || (are_no_integers && !choice.labels_are_no_integers));
+    const bool says_more =
+        !choice.labels_do_not_fit &&
+        (are_misfit_labels ||
+         ((are_no_integers || are_vectors) && !choice.labels_are_no_integers && !choice.labels_are_vectors));
     if (choice.first_left_out && !says_more) continue;
     choice.first_left_out = i;
     choice.labels_do_not_fit = are_misfit_labels;
     choice.labels_are_no_integers = are_no_integers;
+    choice.labels_are_vectors = are_vectors && !are_misfit_labels;
   }
 }
 

@@ -115,10 +115,12 @@ struct SampleChoice {
   // forms no series with the payload is a further field.
   uint64_t left_out_count = 0;
   // The index of the array that is named as left out: labels that do not fit the samples in number, or else
-  // labels that are no integers, or else the first array that belongs to no sample.
+  // labels that are no integers or have several numbers each, or else the first array that belongs to no
+  // sample.
   std::optional<size_t> first_left_out{};
   bool labels_do_not_fit = false;       // whether first_left_out refers to labels with a wrong number
   bool labels_are_no_integers = false;  // whether it refers to labels that are no integers
+  bool labels_are_vectors = false;      // whether it refers to labels of several numbers each
 };
 
 // Decides which arrays of an object are samples, or which parts of arrays. Returns nothing if there is no

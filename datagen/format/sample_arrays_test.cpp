@@ -37,6 +37,24 @@ std::string choice_text(const std::vector<StoredArray>& arrays) {
          (choice->labels ? " by " + arrays[*choice->labels].name : "");
 }
 
+TEST(ChooseSamples, LabelsOfSeveralNumbersEachAreLeftOut) {
+  for (const StoredArray& one_hot :
+       {labels("y", {5, 10}), stored("label", {5, 10}), labels("labels", {5, 2})}) {
+    const std::vector<StoredArray> arrays{stored("x", {5, 20, 3}), one_hot};
+    EXPECT_EQ(choice_text(arrays), "5 rows of x");
+    const auto choice = choose_samples(arrays);
+    EXPECT_EQ(choice->left_out_count, 1U);
+    EXPECT_EQ(choice->first_left_out, 1U);
+    EXPECT_TRUE(choice->labels_are_vectors);
+  }
+  // One number each is a label, and a mask is a field of its sample.
+  for (const StoredArray& other : {labels("y", {5, 1}), labels("label", {5, 20, 3})}) {
+    const auto choice = choose_samples(std::vector{stored("x", {5, 20, 3}), other});
+    EXPECT_EQ(choice->left_out_count, 0U);
+    EXPECT_FALSE(choice->labels_are_vectors);
+  }
+}
+
 TEST(ChooseSamples, DependsOnTheArraysNextToThePayload) {
   EXPECT_EQ(choice_text({}), "nothing");
   EXPECT_EQ(choice_text({labels("label", {5}), stored("x", {5, 2, 3})}), "5 rows of x by label");

@@ -95,6 +95,9 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
   const StoredArray& payload = arrays[choice.payload];
   Format::LeftOutParts out{.count = choice.left_out_count, .first_name = first.name};
   if (choice.labels_are_no_integers) out.reason = "labels that are no whole numbers";
+  if (choice.labels_are_vectors)
+    out.reason = fmt::format("labels of {} numbers each, where one is read: store the number of the class",
+                             first.shape[1]);
   if (!choice.labels_do_not_fit) return out;
   if (choice.layout == SampleChoice::Layout::one_sample && payload.shape.size() == 1) {
     out.reason = fmt::format("whose {} labels are not for '{}', which is one sample",
