@@ -1,6 +1,8 @@
 // The metrics in a record of `penstock read`.
 #pragma once
 
+#include <string_view>
+
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/metric.hpp"
 #include "results/cells/rank_figures.hpp"
@@ -9,6 +11,9 @@
 namespace penstock::read_metrics {
 
 using shared_metrics::kTierBytesRead;
+
+// The parameter of the option --accelerator-rate. Absent if the option was not given.
+inline constexpr std::string_view kAcceleratorRate = "accelerator_rate";
 
 inline constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher, "repeat"};
 inline constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "repeat", kHeadline};

@@ -36,7 +36,8 @@ inline const Metric* baseline_rate(const Record& record) {
 }
 // The reader's sample rate divided by the baseline's sample rate: the median of this ratio over all repeats.
 inline std::optional<double> baseline_ratio(const Record& record) {
-  return ratio_of(find_metric(record, read_metrics::kSampleRate), baseline_rate(record));
+  const auto ratio = ratio_of_pairs(find_metric(record, read_metrics::kSampleRate), baseline_rate(record));
+  return ratio ? std::optional(ratio->middle) : std::nullopt;
 }
 // A reader cannot be this many times as fast as the simplest loop on the same work, nor faster than its
 // ceiling by more than kCeilingTolerance. Such a ratio says that something else differed.

@@ -79,11 +79,29 @@ const Metric* throughput(const Record& record) {
   return nullptr;
 }
 
-std::optional<double> ratio_of(const Metric* numerator, const Metric* denominator) {
+std::optional<RatioRange> ratio_of_any(const Metric* numerator, const Metric* denominator) {
   if (numerator == nullptr || denominator == nullptr || denominator->value() <= 0) return std::nullopt;
-  if (numerator->samples.size() == denominator->samples.size())
-    if (const auto paired = paired_ratio(numerator->samples, denominator->samples)) return paired->median;
-  return numerator->value() / denominator->value();
+  const double medians = numerator->value() / denominator->value();
+  RatioRange range{medians, medians, medians};
+  for (const double below : denominator->samples)
+    for (const double above : numerator->samples) {
+      if (below <= 0) continue;
+      range.least = std::min(range.least, above / below);
+      range.most = std::max(range.most, above / below);
+    }
+  return range;
+}
+
+std::optional<RatioRange> ratio_of_pairs(const Metric* numerator, const Metric* denominator) {
+  std::optional<RatioRange> range = ratio_of_any(numerator, denominator);
+  if (!range || numerator->samples.size() != denominator->samples.size()) return range;
+  std::vector<double> ratios;
+  for (size_t i = 0; i < numerator->samples.size(); ++i)
+    if (const double below = denominator->samples[i]; below > 0)
+      ratios.push_back(numerator->samples[i] / below);
+  if (ratios.empty()) return range;
+  const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+  return RatioRange{*least, median(ratios), *most};
 }
 
 std::optional<double> metric_value(const Record& record, std::string_view name) {

@@ -30,9 +30,17 @@ inline const Metric* find_metric(const Record& record, const MetricInfo& metric)
 // The throughput of the record: payload bytes per second, or samples per second if it has no payload rate.
 // nullptr if it has neither.
 const Metric* throughput(const Record& record);
-// The ratio of two metrics. If both have the same number of repeats, it is the median of the repeats' ratios.
-// Absent if a metric is missing or `denominator` is 0.
-std::optional<double> ratio_of(const Metric* numerator, const Metric* denominator);
+// The ratio of two metrics, and the smallest and the largest ratio that their repeats give.
+struct RatioRange {
+  double least = 0;
+  double middle = 0;
+  double most = 0;
+};
+// Both are absent if a metric is missing or `denominator` is 0. ratio_of_pairs() is for interleaved repeats:
+// it has the ratio of each repeat to the other's repeat of the same number, and their median. If the numbers
+// of repeats differ, and in ratio_of_any(), it is the ratio of the medians and that of any two repeats.
+std::optional<RatioRange> ratio_of_pairs(const Metric* numerator, const Metric* denominator);
+std::optional<RatioRange> ratio_of_any(const Metric* numerator, const Metric* denominator);
 std::string cache_text(const Record& record, std::string_view layer);
 std::string environment_text(const Record& record, std::string_view name);
 std::string corpus_text(const Record& record, std::string_view name);

@@ -203,7 +203,6 @@ Scaling measure_scaling(std::span<const ScalingPoint> curve) {
   scaling.useful_count = stop->threads;
   scaling.still_gains = stop + 1 == curve.end();
   scaling.peak_count = peak->threads;
-  scaling.gain = stop->rate / curve.front().rate;
   if (const double lost = 1 - curve.back().rate / peak->rate; lost >= kLeastScalingGain)
     scaling.loss_after_peak = lost;
   return scaling;

@@ -52,7 +52,6 @@ struct Scaling {
   // How much of the peak rate is lost at the last count, as a fraction; 0 if less than 10%.
   double loss_after_peak = 0;
   uint64_t peak_count = 0;
-  double gain = 0;  // the rate at useful_count divided by the rate at the first count
 };
 struct ScalingPoint {
   uint64_t threads = 0;  // or ranks

@@ -38,7 +38,7 @@ inline Record read_cell(const std::string& tier, int threads, const std::string&
   record.parameters = Json{{"tier", tier}, {"threads", threads}, {"cache", cache}, {"order", "shuffled"}};
   record.tiers["data"] = Json{{"name", tier}};
   record.cache = Json{{"client_data", cache}};
-  record.corpus = Json{{"recipe", "imagenet"}, {"checksum", "abc"}};
+  record.corpus = Json{{"recipe", "imagenet"}, {"codec", "jpeg"}, {"checksum", "abc"}};
   record.environment = Json{{"host", "h"}};
   const double bytes = mib_per_s * 1048576;
   record.metrics["payload_bytes_per_s"] = {"B/s", Better::higher, "repeat", {bytes, bytes, bytes}};
@@ -53,7 +53,8 @@ inline Record with_rates(Record record, std::vector<double> mib_per_s) {
 }
 
 inline Record of_ranks(int ranks, std::vector<double> mib_per_s) {
-  Record record = with_rates(read_cell("pfs", 2, "cold", 1), std::move(mib_per_s));
+  Record record = with_rates(read_cell("pfs", 2, "cold", 1), mib_per_s);
+  record.metrics["samples_per_s"].samples = std::move(mib_per_s);
   record.parameters["ranks"] = ranks;
   record.environment["ranks"] = Json::array();
   for (int rank = 0; rank < ranks; ++rank)

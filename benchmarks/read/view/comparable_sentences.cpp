@@ -19,38 +19,16 @@ std::string ranks_text(uint64_t ranks) {
   return ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks);
 }
 
-const std::vector<double>& rates_of(const Record& record) {
-  return find_metric(record, kPayloadRate)->samples;
-}
-
 void describe_rank_curve(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
-  std::vector<ScalingPoint> points;
-  double largest_spread = 0;
-  bool single_repeat = false;
-  for (const auto& [ranks, record] : curve.by_count) {
-    points.push_back({ranks, find_metric(*record, kPayloadRate)->value()});
-    largest_spread = std::max(largest_spread, spread(rates_of(*record)));
-    single_repeat |= rates_of(*record).size() < 2;
-  }
-  const Scaling scaling = measure_scaling(points);
-  if (scaling.useful_count == 0) return;
-  const std::string first = ranks_text(points.front().threads);
-  const std::string last = ranks_text(points.back().threads);
-  std::string text;
-  if (scaling.loss_after_peak > largest_spread)
-    text = fmt::format("{} is fastest with {} and loses {} of that with {}", curve.tier,
-                       ranks_text(scaling.peak_count), format_percent(scaling.loss_after_peak), last);
-  else if (scaling.useful_count == points.front().threads || scaling.gain - 1 <= largest_spread)
-    text = fmt::format("More than {} bring nothing to {} that can be told: repeats lie up to {} apart", first,
-                       curve.tier, format_percent(largest_spread));
-  else if (scaling.still_gains)
-    text = fmt::format("{} still gains with {}, the most that were measured: {} of {}", curve.tier, last,
-                       format_ratio(scaling.gain), first);
-  else
-    text = fmt::format("{} stops scaling at {}, {} of {}", curve.tier, ranks_text(scaling.useful_count),
-                       format_ratio(scaling.gain), first);
-  add_sentence(out, single_repeat ? Tone::caution : Tone::finding, "rank_scaling", "{} ({}{}).", text,
-               group.title, single_repeat ? "; from one repeat" : "");
+  // Jobs of different sizes ran one after another, so their repeats are no pairs.
+  const auto ratio = [](const Record& record, const Record& base) {
+    return ratio_of_any(throughput(record), throughput(base));
+  };
+  const std::string text = scaling_text(curve, curve.tier, ranks_text, ratio);
+  const bool single_repeat = any_has_single_repeat({&curve});
+  if (!text.empty())
+    add_sentence(out, single_repeat ? Tone::caution : Tone::finding, "rank_scaling", "{} ({}{}).", text,
+                 group.title, single_repeat ? "; from one repeat" : "");
 }
 
 }  // namespace

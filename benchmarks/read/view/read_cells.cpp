@@ -77,11 +77,14 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   return groups;
 }
 
-std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record) {
-  const Record& first = *curve.by_count.begin()->second;
+std::optional<RatioRange> rate_ratio(const Record& record, const Record& base) {
   for (const MetricInfo& rate : {read_metrics::kSampleRate, read_metrics::kPayloadRate})
-    if (const auto ratio = ratio_of(find_metric(record, rate), find_metric(first, rate))) return ratio;
+    if (const auto ratio = ratio_of_pairs(find_metric(record, rate), find_metric(base, rate))) return ratio;
   return std::nullopt;
+}
+
+std::optional<RatioRange> scaling_ratio(const ReadCurve& curve, const Record& record) {
+  return rate_ratio(record, *curve.by_count.begin()->second);
 }
 
 }  // namespace penstock

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "results/cells/cells.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -46,9 +47,10 @@ struct ReadGroup {
 };
 std::vector<ReadGroup> read_groups(std::span<const Record> records);
 
-// The rate of `record` divided by the rate of the record of `curve` that has the fewest threads. If both
-// records have equally many repeats, the result is the median of the ratios of their repeats. This is
-// possible because the repeats of a sweep are interleaved.
-std::optional<double> scaling_ratio(const ReadCurve& curve, const Record& record);
+// The rate of `record` divided by that of `base`: of samples, or of bytes if either has no rate of samples.
+// Repeats are paired because those of a sweep are interleaved.
+std::optional<RatioRange> rate_ratio(const Record& record, const Record& base);
+// The same, divided by the rate of the record of `curve` that has the fewest threads.
+std::optional<RatioRange> scaling_ratio(const ReadCurve& curve, const Record& record);
 
 }  // namespace penstock

@@ -82,7 +82,8 @@ TEST(Ranks, HaveAChartATableAndASentence) {
 
 TEST(Ranks, WithinTheSpreadGiveNoFinding) {
   const std::string page = page_of({of_ranks(1, {100, 150, 50}), of_ranks(2, {130, 120, 125})});
-  EXPECT_TRUE(has(section(page, "ranks"), "bring nothing to pfs, 2 threads a rank that can be told"));
+  EXPECT_TRUE(
+      has(section(page, "ranks"), "What more than 1 rank brings pfs, 2 threads a rank cannot be told"));
 }
 
 TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {

@@ -78,11 +78,48 @@ int best_of(const Rows& rows) {
   return best;
 }
 
-double ratio_between(const Row& row, const Row& base) {
-  if (row.rates.size() != base.rates.size()) return rate_of(row) / rate_of(base);
+// What the repeats of two rows say of the ratio of their rates.
+struct Ratio {
+  double least = 1e300;
+  double middle = 0;
+  double most = 0;
+  double apart = 0;  // the larger spread of the two rows
+  bool is_known() const { return middle - 1 > apart && least >= 1.005; }
+  bool is_same() const { return std::max(middle, 1 / middle) < 1.05; }
+  bool is_noise() const { return (apart > 0.05 || !is_same()) && !is_known(); }
+};
+
+Ratio ratio_of(const Row& row, const Row& base, bool paired) {
+  Ratio ratio;
   std::vector<double> ratios;
-  for (size_t i = 0; i < row.rates.size(); ++i) ratios.push_back(row.rates[i] / base.rates[i]);
-  return middle_of(ratios);
+  for (size_t i = 0; i < row.rates.size(); ++i)
+    for (size_t j = 0; j < base.rates.size(); ++j)
+      if (i == j || !paired) ratios.push_back(row.rates[i] / base.rates[j]);
+  for (const double one : ratios) {
+    ratio.least = std::min(ratio.least, one);
+    ratio.most = std::max(ratio.most, one);
+  }
+  ratio.middle = paired ? middle_of(ratios) : rate_of(row) / rate_of(base);
+  ratio.apart = std::max(apart_of(row.rates), apart_of(base.rates));
+  return ratio;
+}
+// Of two rows of one sweep, whose repeats are interleaved.
+Ratio ratio_between(const Row& row, const Row& base) {
+  return ratio_of(row, base, row.rates.size() == base.rates.size());
+}
+Ratio ratio_of_medians(const Row& row, const Row& base) {
+  return ratio_of(row, base, false);
+}
+
+// A pattern of a ratio or of the range of one, and whether its two groups are those of `ratio`.
+constexpr const char* kRatio = "(?:#x to )?#x";
+bool is_told(const std::string& low, const std::string& high, const Ratio& ratio) {
+  const bool is_wide = ratio.most - ratio.least >= 0.1 * ratio.middle;
+  if (low.empty())
+    return is_rounded(high, ratio.middle) &&
+           (!is_wide || (is_rounded(high, ratio.least) && is_rounded(high, ratio.most)));
+  return is_wide && is_rounded(low, ratio.least) && is_rounded(high, ratio.most) &&
+         number_in(low) < number_in(high);
 }
 
 double most_apart(const Rows& rows, int from) {
@@ -99,11 +136,6 @@ const Tiers& tiers_in(const World& world, const std::string& text) {
                                                                                     : "cold");
 }
 
-// Whether the difference of two rows is too small to be reported.
-bool is_noise(double ratio, double apart) {
-  return ratio - 1 <= apart && apart > 0.05;
-}
-
 void check_tiers(const std::string& text, const World& world) {
   const Tiers& tiers = tiers_in(world, text);
   const auto names = parts_of(text, "^(\\w+) (?:feeds .*? of|and) (\\w+) ");
@@ -112,9 +144,8 @@ void check_tiers(const std::string& text, const World& world) {
   const Rows& slow = tiers.at(names[1]);
   const Row& best_fast = fast.at(best_of(fast));
   const Row& best_slow = slow.at(best_of(slow));
-  const double ratio = rate_of(best_fast) / rate_of(best_slow);
-  const double apart = std::max(apart_of(best_fast.rates), apart_of(best_slow.rates));
-  EXPECT_GE(ratio, 1) << text;
+  const Ratio ratio = ratio_of_medians(best_fast, best_slow);
+  EXPECT_GE(ratio.middle, 1) << text;
   if (const auto best = parts_of(text, "best \\(# MiB/s at # threads?, # MiB/s at # threads?\\)");
       !best.empty()) {
     EXPECT_TRUE(is_rounded(best[0], rate_of(best_fast))) << text;
@@ -124,29 +155,27 @@ void check_tiers(const std::string& text, const World& world) {
   } else {
     EXPECT_EQ(fast.size() * slow.size(), 1U) << text;
   }
-  if (const auto feeds = parts_of(text, "feeds #x of"); !feeds.empty()) {
-    EXPECT_TRUE(is_rounded(feeds[0], ratio)) << text;
-    EXPECT_FALSE(is_noise(ratio, apart)) << text;
-    EXPECT_GE(ratio, 1.05) << text;
+  if (const auto feeds = parts_of(text, std::string("feeds ") + kRatio + " of"); !feeds.empty()) {
+    EXPECT_TRUE(is_told(feeds[0], feeds[1], ratio)) << text;
+    EXPECT_TRUE(ratio.is_known() && !ratio.is_same()) << text;
   } else if (text.find("cannot be told apart") != std::string::npos) {
-    EXPECT_TRUE(is_noise(ratio, apart)) << text;
-    EXPECT_TRUE(is_percent(parts_of(text, "up to #% apart").at(0), apart)) << text;
+    EXPECT_TRUE(ratio.is_noise()) << text;
+    EXPECT_TRUE(is_percent(parts_of(text, "up to #% apart").at(0), ratio.apart)) << text;
   } else {
-    EXPECT_LT(ratio, 1.05) << text;
+    EXPECT_TRUE(ratio.is_same()) << text;
   }
   for (const auto& [threads, row] : fast) {
     if (!slow.contains(threads)) continue;
-    const double here = rate_of(row) / rate_of(slow.at(threads));
-    const double here_apart = std::max(apart_of(row.rates), apart_of(slow.at(threads).rates));
-    const double faster = std::max(here, 1 / here);
+    const Ratio here = ratio_of_medians(row, slow.at(threads));
+    const Ratio faster = here.middle < 1 ? ratio_of_medians(slow.at(threads), row) : here;
     const std::string at = " at " + std::to_string(threads) + "(?:,| and|;| \\()";
-    if (const auto told = parts_of(text, "(?:threads |, |and )#x" + at); !told.empty()) {
-      EXPECT_LE(std::abs(number_in(told[0]) / here - 1), 0.06) << text << here;
-      EXPECT_FALSE(is_noise(faster, here_apart)) << text;
+    if (const auto told = parts_of(text, std::string("(?:threads |, |and )") + kRatio + at); !told.empty()) {
+      EXPECT_TRUE(is_told(told[0], told[1], here)) << text << threads;
+      EXPECT_TRUE(faster.is_known() && !faster.is_same()) << text << threads;
     } else if (!parts_of(text, "(no clear difference)" + at).empty()) {
-      EXPECT_TRUE(is_noise(faster, here_apart)) << text;
+      EXPECT_TRUE(faster.is_noise()) << text;
     } else if (!parts_of(text, "(the same)" + at).empty()) {
-      EXPECT_LT(faster, 1.05) << text;
+      EXPECT_TRUE(faster.is_same()) << text;
     } else {
       // The only common count is that of the best rows.
       EXPECT_TRUE(threads == best_of(fast) && threads == best_of(slow)) << text;
@@ -161,47 +190,61 @@ void check_scaling(const std::string& text, const World& world) {
   const Rows& rows = tiers.at(name[0]);
   const int first = rows.begin()->first;
   const int last = rows.rbegin()->first;
+  const auto ratio = [&](int threads, int base) { return ratio_between(rows.at(threads), rows.at(base)); };
   std::map<int, double> scaled;
-  for (const auto& [threads, row] : rows) scaled[threads] = ratio_between(row, rows.at(first));
-  const auto apart = [&](int threads) { return apart_of(rows.at(threads).rates); };
-  if (const auto gains = parts_of(text, "gains up to # threads?, #x of # thread"); !gains.empty()) {
+  for (const auto& [threads, row] : rows) scaled[threads] = ratio(threads, first).middle;
+  if (const auto gains = parts_of(text, std::string("gains up to # threads?, ") + kRatio + " of # thread");
+      !gains.empty()) {
     const int count = int(number_in(gains[0]));
-    EXPECT_TRUE(is_rounded(gains[1], scaled.at(count))) << text;
-    EXPECT_EQ(number_in(gains[2]), first) << text;
-    EXPECT_GT(scaled.at(count) - 1, std::max(apart(first), apart(count))) << text;
+    EXPECT_TRUE(is_told(gains[1], gains[2], ratio(count, first))) << text;
+    EXPECT_EQ(number_in(gains[3]), first) << text;
+    EXPECT_TRUE(ratio(count, first).is_known()) << text;
     EXPECT_TRUE(is_percent(parts_of(text, "up to #% apart").at(0), most_apart(rows, count))) << text;
   } else if (text.starts_with("What more than")) {
     EXPECT_EQ(number_in(parts_of(text, "more than # thread").at(0)), first) << text;
     const double told = number_in(parts_of(text, "up to #% apart").at(0)) / 100;
     EXPECT_LE(told, most_apart(rows, first) + 0.006) << text;
-  } else if (const auto loses = parts_of(text, "fastest at # threads? and loses #% of that at # thread");
+  } else if (const auto loses = parts_of(text,
+                                         "(?:fastest at # threads? and )?loses #% (?:of that|from # "
+                                         "threads?) (?:at|to) # thread");
              !loses.empty()) {
-    const int peak = int(number_in(loses[0]));
-    for (const auto& [threads, ratio] : scaled) EXPECT_LE(ratio, scaled.at(peak)) << text;
+    const int peak = int(number_in(loses[0].empty() ? loses[2] : loses[0]));
+    bool is_fastest = true;
+    for (const auto& [threads, scaling] : scaled) {
+      EXPECT_LE(scaling, scaled.at(peak)) << text;
+      is_fastest = is_fastest && (threads == peak || ratio(peak, threads).is_known());
+    }
+    EXPECT_EQ(loses[0].empty(), !is_fastest) << text;
     const double lost = 1 - scaled.at(last) / scaled.at(peak);
     EXPECT_TRUE(is_percent(loses[1], lost)) << text;
     EXPECT_GE(lost, std::max(0.1, most_apart(rows, peak))) << text;
-    EXPECT_EQ(number_in(loses[2]), last) << text;
-  } else if (const auto still = parts_of(text, "still gains at # threads?, .*: #x of # thread");
+    EXPECT_GE(ratio(peak, last).least, 1.005) << text;
+    EXPECT_EQ(number_in(loses[3]), last) << text;
+  } else if (const auto still = parts_of(text, std::string("still gains at # threads?, the most that were "
+                                                           "measured(?:: ") +
+                                                   kRatio + " of # thread)?");
              !still.empty()) {
     EXPECT_EQ(number_in(still[0]), last) << text;
-    EXPECT_TRUE(is_rounded(still[1], scaled.at(last))) << text;
     const auto before = std::prev(scaled.end(), 2);
     EXPECT_GE(scaled.at(last), before->second * 1.1) << text;
-    EXPECT_GE(scaled.at(last) / before->second - 1, std::max(apart(last), apart(before->first))) << text;
+    EXPECT_TRUE(ratio(last, before->first).is_known()) << text;
+    if (!still[2].empty()) {
+      EXPECT_TRUE(is_told(still[1], still[2], ratio(last, first))) << text;
+      EXPECT_TRUE(ratio(last, first).is_known()) << text;
+    }
   } else {
     const auto stops = parts_of(text, "stops scaling at # thread");
     ASSERT_EQ(stops.size(), 1U) << text;
     const int count = int(number_in(stops[0]));
-    for (const auto& [threads, ratio] : scaled) {
+    for (const auto& [threads, scaling] : scaled) {
       if (threads > count) {
-        EXPECT_LT(ratio, scaled.at(count) * 1.1) << text;
+        EXPECT_LT(scaling, scaled.at(count) * 1.1) << text;
       }
     }
     EXPECT_LE(most_apart(rows, count), 0.1 + 1e-9) << text;
-    if (const auto gain = parts_of(text, ", #x of # thread"); !gain.empty()) {
-      EXPECT_TRUE(is_rounded(gain[0], scaled.at(count))) << text;
-      EXPECT_GT(scaled.at(count) - 1, std::max(apart(first), apart(count))) << text;
+    if (const auto gain = parts_of(text, std::string(", ") + kRatio + " of # thread"); !gain.empty()) {
+      EXPECT_TRUE(is_told(gain[0], gain[1], ratio(count, first))) << text;
+      EXPECT_TRUE(ratio(count, first).is_known()) << text;
     }
   }
 }
@@ -247,10 +290,18 @@ void check_baseline(const std::string& text, const World& world) {
 
 void check_accelerators(const std::string& text, const World& world) {
   for (const auto& [tier, rows] : tiers_in(world, text)) {
-    const double count = std::floor(rate_of(rows.at(best_of(rows))) * 10 / 200);
-    const auto told = parts_of(text, tier + " (?:feeds at most )?#");
-    ASSERT_EQ(told.size(), 1U) << text;
-    EXPECT_TRUE(is_rounded(told[0].substr(0, told[0].find_last_not_of(' ') + 1), count)) << text << count;
+    const std::vector<double>& rates = rows.at(best_of(rows)).rates;
+    const auto count = [](double rate) { return std::floor(rate * 10 / 200); };
+    const double least = count(*std::min_element(rates.begin(), rates.end()));
+    const double most = count(*std::max_element(rates.begin(), rates.end()));
+    const auto told = parts_of(text, tier + "(?: could feed)?(?: at most| (\\d+) to) (\\d+) at # thread");
+    ASSERT_EQ(told.size(), 3U) << text;
+    EXPECT_EQ(number_in(told[1]), most) << text;
+    EXPECT_EQ(told[0].empty(), least < 1 || least == most) << text;
+    if (!told[0].empty()) {
+      EXPECT_EQ(number_in(told[0]), least) << text;
+    }
+    EXPECT_EQ(number_in(told[2]), best_of(rows)) << text;
   }
 }
 
@@ -260,17 +311,17 @@ void check_cold_warm(const std::string& text, const World& world) {
   const int threads = int(number_in(parts[1]));
   const Row& cold = world.at("cold").at(parts[0]).at(threads);
   const Row& warm = world.at("warm").at(parts[0]).at(threads);
-  const double ratio = rate_of(warm) / rate_of(cold);
-  const double faster = std::max(ratio, 1 / ratio);
-  const double apart = std::max(apart_of(cold.rates), apart_of(warm.rates));
-  if (const auto told = parts_of(text, "is #x (faster|slower) warm"); !told.empty()) {
-    EXPECT_TRUE(is_rounded(told[0], faster)) << text;
-    EXPECT_EQ(told[1] == "faster", ratio > 1) << text;
-    EXPECT_FALSE(is_noise(faster, apart)) << text;
+  const bool warm_is_faster = rate_of(warm) > rate_of(cold);
+  const Ratio faster = warm_is_faster ? ratio_of_medians(warm, cold) : ratio_of_medians(cold, warm);
+  if (const auto told = parts_of(text, std::string("is ") + kRatio + " (faster|slower) warm");
+      !told.empty()) {
+    EXPECT_TRUE(is_told(told[0], told[1], faster)) << text;
+    EXPECT_EQ(told[2] == "faster", warm_is_faster) << text;
+    EXPECT_TRUE(faster.is_known() && !faster.is_same()) << text;
   } else if (text.find("cannot be told apart") != std::string::npos) {
-    EXPECT_TRUE(is_noise(faster, apart)) << text;
+    EXPECT_TRUE(faster.is_noise()) << text;
   } else {
-    EXPECT_LT(faster, 1.05) << text;
+    EXPECT_TRUE(faster.is_same()) << text;
   }
 }
 

@@ -4,16 +4,20 @@
 // - Scaling: rates are compared with the rate at the fewest threads, repeat by repeat if both rows have
 //   equally many repeats. A tier stops scaling at the first thread count after which no measured count is 10%
 //   faster. If the rate falls by 10% or more from its peak to the last count, the sentence reports that loss
-//   instead.
+//   instead. Ranks are judged as threads are.
 // - "A tier delivers X times the bandwidth of another" compares the fastest row of each, whatever its
 //   thread count. The ratios at equal thread counts follow. Tiers within 5% of each other count as equal.
 // - Baseline: the sentence reports samples_per_s / baseline_samples_per_s, repeat by repeat if both have
 //   equally many repeats.
 // - Noise: a difference is not reported if it is not larger than the spread, (max - min) / median, of the
-//   repeats of the compared rows. If a row has only one repeat, the sentence says so and is a caution.
+//   repeats of the compared rows, or if a pair of repeats contradicts it. If the ratios of the repeats differ
+//   by 10% or more, the sentence has their range. If a row has only one repeat, the sentence says so and is a
+//   caution.
 // - Ceiling: a tier's fastest row is compared with the highest ceiling of all rows of the tier. If the rows
 //   decode, the sentence reports how far decoding stays below the ceiling.
-// - "At most N accelerators" is a read rate divided by the rate of one accelerator, and the sentence says so.
+// - "N accelerators" is a read rate divided by the rate of one accelerator, and the sentence says so. It is
+// for
+//   samples that are pictures and were not decoded: else the rate is not that of the tier in pictures.
 #pragma once
 
 #include <span>
@@ -38,8 +42,22 @@ bool decodes(const ReadGroup& group);
 // other groups, and what makes the result less certain.
 std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve*>& curves,
                        const std::string& more = "");
-// A ratio as text, with one decimal below 9.95 ("3.1x") and none above ("12x").
+// A ratio as text, with one decimal below 9.95 ("3.1x") and none above ("12x"). Below 1 and just above it has
+// two ("0.45x", "1.02x").
 std::string ratio_text(double ratio);
+// The ratio of rates whose repeats differ: "2.1x to 6.0x" if they differ by 10% or more, else "3.1x".
+std::string range_text(const RatioRange& ratio, std::string (*format)(double));
+RatioRange inverse(const RatioRange& ratio);
+// Whether the ratio proves that one rate is higher than the other: by more than the spread of either's
+// repeats, and in each pair of repeats.
+bool is_faster(const RatioRange& ratio, double largest_spread);
+
+// How the rate of the curve changes with the number of threads or ranks, without the brackets and the full
+// stop. `count_text` writes the number: "4 threads". `ratio` divides the rates of two records. "" if the
+// curve has fewer than two rates.
+std::string scaling_text(const ReadCurve& curve, const std::string& subject,
+                         std::string (*count_text)(uint64_t),
+                         std::optional<RatioRange> (*ratio)(const Record& record, const Record& base));
 
 void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out);
 // Compares the tier's fastest row with its ceiling: the highest rate that any probe reached with any number

@@ -77,9 +77,10 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                  text(rate_or_dash(metric_value(*record, kPayloadRate), state.output)),
                  text(rate ? interval_text(*rate, state.output) : "-"),
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
-                 text(or_dash(scaling, format_ratio)), text(baseline_text(baseline, format_percent)),
-                 text(ceiling_text(ceiling_fraction)), text(cache_cell(*record)),
-                 Markup{verdict_html(record->verdict)}, state.record_link(*record)});
+                 text(scaling ? format_ratio(scaling->middle) : "-"),
+                 text(baseline_text(baseline, format_percent)), text(ceiling_text(ceiling_fraction)),
+                 text(cache_cell(*record)), Markup{verdict_html(record->verdict)},
+                 state.record_link(*record)});
     }
   return table;
 }

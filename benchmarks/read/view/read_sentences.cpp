@@ -18,8 +18,8 @@ namespace {
 
 using namespace read_metrics;
 
-// How many samples per second one accelerator is assumed to use, for "at most N accelerators".
-constexpr double kAcceleratorImagesPerS = 200;
+// The rate of one accelerator if the user gave none.
+constexpr double kAssumedImagesPerS = 200;
 
 std::optional<double> rate_of(const Record& record) {
   const Metric* const rate = throughput(record);
@@ -31,19 +31,6 @@ double spread_of(const Record& record) {
   return rate == nullptr ? 0 : spread(rate->samples);
 }
 
-double largest_spread(const ReadCurve& curve, uint64_t first, uint64_t last) {
-  double largest = 0;
-  for (const auto& [threads, record] : curve.by_count)
-    if (threads >= first && threads <= last) largest = std::max(largest, spread_of(*record));
-  return largest;
-}
-
-double rate_at(const std::vector<ScalingPoint>& points, uint64_t threads) {
-  for (const ScalingPoint& point : points)
-    if (point.threads == threads) return point.rate;
-  return 0;
-}
-
 // The tone of a sentence about these curves. It is a caution if a result has a single repeat, because its
 // spread is unknown.
 Tone tone_of(const std::vector<const ReadCurve*>& curves) {
@@ -51,51 +38,9 @@ Tone tone_of(const std::vector<const ReadCurve*>& curves) {
 }
 
 void describe_scaling(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
-  std::vector<ScalingPoint> points;
-  for (const auto& [threads, record] : curve.by_count)
-    if (const auto ratio = scaling_ratio(curve, *record)) points.push_back({threads, *ratio});
-  const Scaling scaling = measure_scaling(points);
-  if (scaling.useful_count == 0) return;
-  const std::string first = threads_text(points.front().threads);
-  const std::string last = threads_text(points.back().threads);
   const std::string subject = decodes(group) ? "decoding from " + curve.tier : curve.tier;
-  // The sentence will say how the rate changes from `from_threads` to the highest thread count. `difference`
-  // is the change that it would report, or the smallest gain that counts if there is no such change. If the
-  // noise is larger than `difference`, the sentence says that the effect is unknown.
-  const ScalingPoint& previous = points[points.size() - 2];
-  const uint64_t from_threads = scaling.loss_after_peak > 0 ? scaling.peak_count
-                                : scaling.still_gains       ? previous.threads
-                                                            : scaling.useful_count;
-  const double difference = scaling.loss_after_peak > 0 ? scaling.loss_after_peak
-                            : scaling.still_gains       ? points.back().rate / previous.rate - 1
-                                                        : kLeastScalingGain;
-  const double noise = largest_spread(curve, from_threads, points.back().threads);
-  const double noise_before =
-      std::max(spread_of(*curve.by_count.begin()->second), spread_of(*curve.by_count.at(from_threads)));
-  const double gain_before = rate_at(points, from_threads) / points.front().rate;
-  const bool gained_before = gain_before - 1 > noise_before;
-  std::string text;
-  if (difference < noise && gained_before && from_threads != points.front().threads) {
-    text = fmt::format(
-        "{} gains up to {}, {} of {}; what more bring cannot be told: repeats lie up to {} apart", subject,
-        threads_text(from_threads), format_ratio(gain_before), first, format_percent(noise));
-  } else if (difference < noise ||
-             (!gained_before && from_threads != points.front().threads && !scaling.still_gains)) {
-    text = fmt::format("What more than {} {} {} cannot be told: repeats lie up to {} apart", first,
-                       points.front().threads == 1 ? "brings" : "bring", subject,
-                       format_percent(std::max(noise, noise_before)));
-  } else if (scaling.loss_after_peak > 0) {
-    text = fmt::format("{} is fastest at {} and loses {} of that at {}", subject,
-                       threads_text(scaling.peak_count), format_percent(scaling.loss_after_peak), last);
-  } else if (scaling.still_gains) {
-    text = fmt::format("{} still gains at {}, the most that were measured: {} of {}", subject, last,
-                       format_ratio(scaling.gain), first);
-  } else {
-    text = fmt::format("{} stops scaling at {}", subject, threads_text(scaling.useful_count));
-    if (scaling.useful_count != points.front().threads)
-      text += fmt::format(", {} of {}", format_ratio(scaling.gain), first);
-  }
-  out.push_back({tone_of({&curve}), "scaling", text + group_note(group, {&curve}) + "."});
+  if (const std::string text = scaling_text(curve, subject, threads_text, rate_ratio); !text.empty())
+    out.push_back({tone_of({&curve}), "scaling", text + group_note(group, {&curve}) + "."});
 }
 
 // Two records of two curves.
@@ -103,12 +48,14 @@ struct RowPair {
   const Record* first = nullptr;
   const Record* second = nullptr;
   std::string threads;         // the thread count as text: "4 threads"; that of the second if they differ
-  double ratio = 0;            // rate of the second record divided by that of the first
+  RatioRange ratio;            // rate of the second record divided by that of the first
   double larger_spread = 0;    // the larger spread of the two records' repeats
   bool single_repeat = false;  // whether one of the two curves has a record of a single repeat
-  double faster_ratio() const { return std::max(ratio, 1 / ratio); }
-  bool is_noise() const { return faster_ratio() - 1 <= larger_spread && larger_spread > kSameRateTolerance; }
-  bool is_same() const { return faster_ratio() < 1 + kSameRateTolerance; }
+  RatioRange faster_ratio() const { return ratio.middle < 1 ? inverse(ratio) : ratio; }
+  bool is_same() const { return faster_ratio().middle < 1 + kSameRateTolerance; }
+  bool is_noise() const {
+    return (larger_spread > kSameRateTolerance || !is_same()) && !is_faster(faster_ratio(), larger_spread);
+  }
 };
 
 // Compares two rows that both have a rate.
@@ -117,7 +64,7 @@ RowPair compared_rows(const ReadCurve& a, const Record* first, const ReadCurve& 
   return {first,
           second,
           threads_text(threads),
-          *rate_of(*second) / *rate_of(*first),
+          *ratio_of_any(throughput(*second), throughput(*first)),
           std::max(spread_of(*first), spread_of(*second)),
           any_has_single_repeat({&a, &b})};
 }
@@ -180,8 +127,7 @@ std::string equal_threads_text(const ReadCurve& slow, const ReadCurve& fast, boo
     parts.push_back(fmt::format("{} at {}",
                                 rows.is_noise()  ? "no clear difference"
                                 : rows.is_same() ? "the same"
-                                : rows.ratio < 1 ? fmt::format("{:.2g}x", rows.ratio)
-                                                 : ratio_text(rows.ratio),
+                                                 : range_text(rows.ratio, ratio_text),
                                 threads));
   return "; at equal threads " + enumerate(parts, kMostCounts);
 }
@@ -205,7 +151,8 @@ std::string tiers_text(const ReadCurve& a, const ReadCurve& b, const Output& out
                                 : fmt::format("at their best ({} at {}, {} at {})",
                                               rate_text(*rows.second, output), threads_text(fast_row->first),
                                               rate_text(*rows.first, output), threads_text(slow_row->first));
-  std::string text = fmt::format("{} feeds {} of {} {}", fast.tier, ratio_text(rows.ratio), slow.tier, where);
+  std::string text =
+      fmt::format("{} feeds {} of {} {}", fast.tier, range_text(rows.ratio, ratio_text), slow.tier, where);
   if (rows.is_noise())
     text = fmt::format("{} and {} cannot be told apart {}: repeats lie up to {} apart", fast.tier, slow.tier,
                        where, format_percent(rows.larger_spread));
@@ -236,10 +183,11 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
         const auto rows = last_common_rows(curve, b.find(curve.tier));
         if (!rows) continue;
         const auto or_none = [](const std::string& label) { return label.empty() ? "no label" : label; };
-        std::string text = fmt::format(
-            "{} is {} {} with {} than with {} at {}", curve.tier, ratio_text(rows->faster_ratio()),
-            rows->ratio > 1 ? "faster" : "slower", or_none(b.label), or_none(a.label), rows->threads);
-        if (rows->faster_ratio() - 1 <= std::max(rows->larger_spread, kSameRateTolerance))
+        std::string text = fmt::format("{} is {} {} with {} than with {} at {}", curve.tier,
+                                       range_text(rows->faster_ratio(), ratio_text),
+                                       rows->ratio.middle > 1 ? "faster" : "slower", or_none(b.label),
+                                       or_none(a.label), rows->threads);
+        if (rows->is_noise() || rows->is_same())
           text = cannot_be_distinguished(
               fmt::format("{} with {} and with {}", curve.tier, or_none(a.label), or_none(b.label)), *rows);
         describe_pair(*rows, text, cache_state(*rows->first), "labels", i, out);
@@ -266,28 +214,59 @@ void describe_ranks(const ReadGroup& group, const ReadCurve& curve, const Output
   }
 }
 
+// How many accelerators the row could feed, from its slowest and its fastest repeat: "at most 5", "4 to 6".
+std::string accelerators_text(const Metric& sample_rate, double images_per_s) {
+  const auto [slowest, fastest] = std::minmax_element(sample_rate.samples.begin(), sample_rate.samples.end());
+  const double least = std::floor(*slowest / images_per_s);
+  const double most = std::floor(*fastest / images_per_s);
+  const auto text = [](double count) {
+    return count < 1000 ? fmt::format("{:.0f}", count) : format_number(count);
+  };
+  if (most < 1) return "less than one";
+  const std::string most_text = text(most);
+  return least < 1 || text(least) == most_text ? "at most " + most_text : text(least) + " to " + most_text;
+}
+
+// The rate of one accelerator that the user gave to the latest run of the group.
+std::optional<double> accelerator_rate(const ReadGroup& group) {
+  const Record* newest = nullptr;
+  for (const ReadCurve& curve : group.curves)
+    for (const auto& [threads, record] : curve.by_count) keep_newer(newest, *record);
+  return newest == nullptr ? std::nullopt : parameter_number(*newest, kAcceleratorRate);
+}
+
+bool samples_are_pictures(const Record& record) {
+  const std::string codec = corpus_text(record, "codec");
+  return (codec.starts_with("jpeg") || codec.starts_with("png")) && parameter_text(record, "block").empty();
+}
+
+// If samples are decoded, the client may limit the rate, and a tier could feed more.
 void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
+  if (decodes(group)) return;
+  const auto given_rate = accelerator_rate(group);
+  const double images_per_s = given_rate.value_or(kAssumedImagesPerS);
+  if (images_per_s <= 0) return;
   std::vector<std::string> parts;
   std::vector<const ReadCurve*> curves;
   for (const ReadCurve& curve : group.curves) {
-    double best_rate = 0;
+    const Metric* best = nullptr;
+    uint64_t best_threads = 0;
     for (const auto& [threads, record] : curve.by_count)
-      if (parameter_text(*record, "block").empty() && record->verdict != Verdict::degraded)
-        best_rate = std::max(best_rate, metric_value(*record, kSampleRate).value_or(0));
-    if (best_rate <= 0) continue;
+      if (const Metric* const rate = find_metric(*record, kSampleRate);
+          rate != nullptr && rate->value() > (best == nullptr ? 0 : best->value()) &&
+          samples_are_pictures(*record) && record->verdict != Verdict::degraded) {
+        best = rate;
+        best_threads = threads;
+      }
+    if (best == nullptr) continue;
     curves.push_back(&curve);
-    const double count = std::floor(best_rate / kAcceleratorImagesPerS);
-    const std::string count_text = count < 1      ? "less than one"
-                                   : count < 1000 ? fmt::format("{:.0f}", count)
-                                                  : format_number(count);
-    parts.push_back(parts.empty() ? fmt::format("{} feeds {}{} accelerator{} of an assumed {:.0f} images/s",
-                                                curve.tier, count < 1 ? "" : "at most ", count_text,
-                                                count <= 1 ? "" : "s", kAcceleratorImagesPerS)
-                                  : curve.tier + " " + count_text);
+    parts.push_back(fmt::format("{}{} {} at {}", curve.tier, parts.empty() ? " could feed" : "",
+                                accelerators_text(*best, images_per_s), threads_text(best_threads)));
   }
   if (!parts.empty())
-    out.push_back({Tone::finding, "accelerators",
-                   enumerate(parts) + group_note(group, curves, "computed from its rate, not tried") + "."});
+    add_sentence(out, Tone::finding, "accelerators", "At {}{} images/s per accelerator, {}{}.",
+                 given_rate ? "" : "an assumed ", fmt::format("{:g}", images_per_s), enumerate(parts),
+                 group_note(group, curves, "calculated, not measured"));
 }
 
 void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
@@ -299,9 +278,9 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
       for (const ReadCurve& curve : cold.curves) {
         const auto rows = last_common_rows(curve, warm.find(curve.tier));
         if (!rows || !is_as_requested(*rows->first) || !is_as_requested(*rows->second)) continue;
-        std::string text =
-            fmt::format("{} is {} {} warm than cold at {}", curve.tier, ratio_text(rows->faster_ratio()),
-                        rows->ratio > 1 ? "faster" : "slower", rows->threads);
+        std::string text = fmt::format("{} is {} {} warm than cold at {}", curve.tier,
+                                       range_text(rows->faster_ratio(), ratio_text),
+                                       rows->ratio.middle > 1 ? "faster" : "slower", rows->threads);
         if (rows->is_noise())
           text = cannot_be_distinguished(curve.tier + " cold and warm", *rows);
         else if (rows->is_same())

@@ -11,6 +11,7 @@
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock::verdicts {
 namespace {
@@ -25,6 +26,14 @@ bool has_single_repeat(const ReadCurve& curve) {
     const Metric* const rate = throughput(*row.second);
     return rate == nullptr || rate->samples.size() < 2;
   });
+}
+
+double largest_spread(const ReadCurve& curve, uint64_t first, uint64_t last) {
+  double largest = 0;
+  for (const auto& [count, record] : curve.by_count)
+    if (const Metric* const rate = throughput(*record); rate != nullptr && count >= first && count <= last)
+      largest = std::max(largest, spread(rate->samples));
+  return largest;
 }
 
 }  // namespace
@@ -78,8 +87,90 @@ std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve
 }
 
 std::string ratio_text(double ratio) {
+  if (ratio < 1.05) return fmt::format("{:.2f}x", ratio);
   return ratio < 9.95 ? fmt::format("{:.1f}x", ratio)
                       : fmt::format("{}x", format_count(uint64_t(std::llround(std::min(ratio, 1e15)))));
+}
+
+RatioRange inverse(const RatioRange& ratio) {
+  return {1 / ratio.most, 1 / ratio.middle, 1 / ratio.least};
+}
+
+std::string range_text(const RatioRange& ratio, std::string (*format)(double)) {
+  const std::string least = format(ratio.least);
+  const std::string most = format(ratio.most);
+  const bool differ = ratio.most - ratio.least >= kLeastScalingGain * ratio.middle;
+  return differ && least != most ? least + " to " + most : format(ratio.middle);
+}
+
+bool is_faster(const RatioRange& ratio, double largest_spread) {
+  constexpr double kLeastRatio = 1.005;  // it would be printed as 1.00x
+  return ratio.middle - 1 > largest_spread && ratio.least >= kLeastRatio;
+}
+
+std::string scaling_text(const ReadCurve& curve, const std::string& subject,
+                         std::string (*count_text)(uint64_t),
+                         std::optional<RatioRange> (*ratio)(const Record& record, const Record& base)) {
+  const auto between = [&](uint64_t count, uint64_t base) {
+    return ratio(*curve.by_count.at(count), *curve.by_count.at(base)).value_or(RatioRange{});
+  };
+  std::vector<ScalingPoint> points;
+  for (const auto& [count, record] : curve.by_count)
+    if (const auto rate = ratio(*record, *curve.by_count.begin()->second))
+      points.push_back({count, rate->middle});
+  const Scaling scaling = measure_scaling(points);
+  if (scaling.useful_count == 0) return "";
+  const uint64_t first = points.front().threads;
+  const uint64_t last = points.back().threads;
+  // The sentence says how the rate changes from `from` to the last count, and how it changed from the first
+  // count to `from`, if the repeats of the rows prove that.
+  const uint64_t from = scaling.loss_after_peak > 0 ? scaling.peak_count
+                        : scaling.still_gains       ? points[points.size() - 2].threads
+                                                    : scaling.useful_count;
+  const double noise = largest_spread(curve, from, last);
+  const double noise_before =
+      std::max(largest_spread(curve, first, first), largest_spread(curve, from, from));
+  const RatioRange gain_before = between(from, first);
+  RatioRange change = between(last, from);
+  if (scaling.still_gains)  // as the table's ratios to the first count show it, if they show less
+    change.middle = std::min(change.middle, points.back().rate / points[points.size() - 2].rate);
+  const bool gained_before = from != first && is_faster(gain_before, noise_before);
+  const bool is_known = scaling.loss_after_peak > 0
+                            ? scaling.loss_after_peak >= noise && is_faster(inverse(change), 0)
+                        : scaling.still_gains ? is_faster(change, noise)
+                                              : kLeastScalingGain >= noise;
+  const std::string gain = range_text(gain_before, format_ratio);
+  if (!is_known && gained_before)
+    return fmt::format(
+        "{} gains up to {}, {} of {}; what more bring cannot be told: repeats lie up to {} apart", subject,
+        count_text(from), gain, count_text(first), format_percent(noise));
+  if (!is_known || (!gained_before && from != first && !scaling.still_gains))
+    return fmt::format("What more than {} {} {} cannot be told: repeats lie up to {} apart",
+                       count_text(first), first == 1 ? "brings" : "bring", subject,
+                       format_percent(std::max(noise, noise_before)));
+  if (scaling.loss_after_peak > 0) {
+    const std::string loss = format_percent(scaling.loss_after_peak);
+    const bool is_fastest = std::all_of(points.begin(), points.end(), [&](const ScalingPoint& other) {
+      const uint64_t count = other.threads;
+      return count == from || is_faster(between(from, count), std::max(largest_spread(curve, from, from),
+                                                                       largest_spread(curve, count, count)));
+    });
+    return is_fastest
+               ? fmt::format("{} is fastest at {} and loses {} of that at {}", subject, count_text(from),
+                             loss, count_text(last))
+               : fmt::format("{} loses {} from {} to {}", subject, loss, count_text(from), count_text(last));
+  }
+  if (scaling.still_gains) {
+    const RatioRange whole_gain = between(last, first);
+    const std::string text =
+        fmt::format("{} still gains at {}, the most that were measured", subject, count_text(last));
+    return is_faster(whole_gain, std::max(noise, noise_before))
+               ? fmt::format("{}: {} of {}", text, range_text(whole_gain, format_ratio), count_text(first))
+               : text;
+  }
+  return from == first ? fmt::format("{} stops scaling at {}", subject, count_text(from))
+                       : fmt::format("{} stops scaling at {}, {} of {}", subject, count_text(from), gain,
+                                     count_text(first));
 }
 
 void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out) {

@@ -80,9 +80,21 @@ std::string format_percent(double fraction) {
   if (!std::isfinite(fraction)) return "-";
   const double percent = fraction * 100;
   if (std::abs(percent) >= 0.05 && std::abs(percent) < 1) return fmt::format("{:.1f}%", percent);
+  if (percent >= 99.5 && percent < 99.995) return fmt::format("{:.{}f}%", percent, percent < 99.95 ? 1 : 2);
   return (std::abs(percent) >= 1e15 ? fmt::format("{:.3g}", percent)
                                     : grouped_digits(fmt::format("{:.0f}", percent))) +
          "%";
+}
+
+std::string format_percent_apart(double fraction, double other) {
+  constexpr int kMostDecimals = 4;
+  const std::string text = format_percent(fraction);
+  if (fraction == other || text != format_percent(other)) return text;
+  for (int decimals = 1; decimals <= kMostDecimals; ++decimals)
+    if (std::string longer = fmt::format("{:.{}f}%", fraction * 100, decimals);
+        longer != fmt::format("{:.{}f}%", other * 100, decimals))
+      return longer;
+  return text;
 }
 
 std::string format_ratio(double ratio) {

@@ -56,6 +56,17 @@ TEST(Format, PercentRatioAndTime) {
   EXPECT_EQ(format_percent(0.11), "11%");
   EXPECT_EQ(format_percent(0.003), "0.3%");
   EXPECT_EQ(format_percent(0.0001), "0%");
+  EXPECT_EQ(format_percent(0.994), "99%");
+  EXPECT_EQ(format_percent(0.996), "99.6%");
+  EXPECT_EQ(format_percent(0.9997), "99.97%");
+  EXPECT_EQ(format_percent(0.99999), "100%");
+  EXPECT_EQ(format_percent(1), "100%");
+  EXPECT_EQ(format_percent_apart(0.896, 0.9), "89.6%");
+  EXPECT_EQ(format_percent_apart(0.89996, 0.9), "89.996%");
+  EXPECT_EQ(format_percent_apart(0.9, 0.896), "90.0%");
+  EXPECT_EQ(format_percent_apart(0.9, 0.9), "90%");
+  EXPECT_EQ(format_percent_apart(0.88, 0.9), "88%");
+  EXPECT_EQ(format_percent_apart(0.9 - 1e-9, 0.9), "90%");
   EXPECT_EQ(format_seconds(0), "0 s");
   EXPECT_EQ(format_percent(12.34), "1 234%");
   EXPECT_EQ(format_ratio(1.017), "1.02x");

@@ -236,5 +236,63 @@ TEST(TrainClaims, EverySentenceAgreesWithTheFigures) {
   for (const auto& [kind, check] : checks) EXPECT_GT(checked[kind], 10) << kind;
 }
 
+void set(Record& record, const std::string& name, double value) {
+  record.metrics[name] = {"1", Better::neither, "run", {value}};
+}
+
+// A figure near `middle`. Half of them are so near that both round to the same percent.
+double near(Draws& draws, double middle, double low, double high) {
+  return std::clamp(middle + draws.between(low, high) / (draws.chance(0.5) ? 200 : 4), 0.0, 1.0);
+}
+
+TEST(TrainClaims, RoundedFiguresDoNotContradictTheirSentence) {
+  std::map<std::string, int> checked;
+  for (uint64_t seed = 1; seed <= 200 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Draws draws(seed);
+    const Cell cell = random_cell(draws);
+    const double au = draws.chance(0.5) ? 0.9 : draws.between(0.5, 0.99);
+    const double au_dlio = near(draws, au, -1, 1);
+    const double with_one_more = std::min(near(draws, au, -1, 0), std::nextafter(au, 0));
+    const double fed = double(draws.below(3));
+    const double utilization = fed > 0 ? near(draws, 1, au - 1, 0) : with_one_more;
+    Record record = record_of(4, 4, cell);
+    record.parameters["app"] = "dlio";
+    record.parameters["au"] = au;
+    record.parameters["step_s"] = 0.05;
+    record.parameters["one_more_missed_by"] = "input";
+    set(record, "au_dlio", au_dlio);
+    set(record, "accelerator_utilization", utilization);
+    set(record, "accelerators_fed", fed);
+    set(record, "utilization_with_one_more", with_one_more);
+    std::map<std::string, std::string> texts;
+    for (const Sentence& sentence : sentences(std::vector{record}, {})) {
+      EXPECT_TRUE(texts.emplace(sentence.kind, sentence.text).second) << sentence.text;
+      ++checked[sentence.kind];
+    }
+    const auto dlio = parts_of(texts.at("dlio"), "AU #% of these steps, (less|no less) than the #% that");
+    ASSERT_EQ(dlio.size(), 3U) << texts.at("dlio");
+    EXPECT_TRUE(is_percent(dlio[0], au_dlio) && is_percent(dlio[2], au)) << texts.at("dlio");
+    EXPECT_EQ(dlio[1] == "less", au_dlio < au) << texts.at("dlio");
+    EXPECT_EQ(dlio[1] == "less", number_in(dlio[0]) < number_in(dlio[2])) << texts.at("dlio");
+
+    const auto missed = parts_of(texts.at("fed"), fed > 0 ? "with one more it was #%" : "AU was #% where");
+    const auto asked = parts_of(texts.at("fed"), fed > 0 ? "at least #% in" : "where #% was asked");
+    ASSERT_TRUE(missed.size() == 1 && asked.size() == 1) << texts.at("fed");
+    EXPECT_TRUE(is_percent(missed[0], with_one_more) && is_percent(asked[0], au)) << texts.at("fed");
+    EXPECT_LT(number_in(missed[0]), number_in(asked[0])) << texts.at("fed");
+
+    const auto busy = parts_of(texts.at("utilization"), "was #% with prefetch");
+    ASSERT_EQ(busy.size(), 1U) << texts.at("utilization");
+    EXPECT_EQ(number_in(busy[0]) >= 100, utilization >= 0.99995) << texts.at("utilization");
+    if (number_in(busy[0]) >= 98 && texts.contains("bottleneck")) {
+      EXPECT_TRUE(texts.at("bottleneck").find("the accelerator is") != std::string::npos)
+          << texts.at("utilization") << texts.at("bottleneck");
+    }
+  }
+  for (const char* const kind : {"dlio", "fed", "utilization", "bottleneck"})
+    EXPECT_GT(checked[kind], 10) << kind;
+}
+
 }  // namespace
 }  // namespace penstock

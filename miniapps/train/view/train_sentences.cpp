@@ -122,15 +122,16 @@ void describe_lost(const TrainGroup& group, uint64_t prefetch, const Record& rec
                    : "");
 }
 
-// Describes the run with one accelerator more than could be fed.
-std::string with_one_more(const Record& record) {
+// Describes the run with one accelerator more than could be fed. Its AU is below `threshold`.
+std::string with_one_more(const Record& record, double threshold) {
   if (parameter_number(record, "accelerators_at_most"))
     return " (a step of more would need more samples than an epoch has)";
   const std::string missed_by = parameter_text(record, "one_more_missed_by");
   if (missed_by == "client") return "; with one more this machine was too busy to emulate them";
   if (missed_by == "memory") return "; this machine has no memory for the batches of one more";
   const auto utilization = metric_value(record, kWithOneMore);
-  return utilization ? fmt::format("; with one more it was {}", format_percent(*utilization)) : "";
+  return utilization ? fmt::format("; with one more it was {}", format_percent_apart(*utilization, threshold))
+                     : "";
 }
 
 // Describes how many accelerators were fed. Only a record of --find-accelerators has this number.
@@ -149,7 +150,8 @@ void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& reco
                  prefetch, format_seconds(*step), group.title,
                  missed_by_machine ? "this machine was too busy to emulate it"
                                    : fmt::format("its AU was {} where {} was asked for",
-                                                 format_percent(least), format_percent(*threshold)));
+                                                 format_percent_apart(least, *threshold),
+                                                 format_percent_apart(*threshold, least)));
     return;
   }
   const std::string limited_by = parameter_text(record, "one_more_missed_by");
@@ -159,8 +161,9 @@ void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& reco
                "With prefetch {}, {} feeds {}{:.0f} accelerator{} with steps of {}: AU was at least {} in {} "
                "runs in a row{}.",
                prefetch, group.title, limited_by_machine ? "at least " : "", *fed_number,
-               *fed_number == 1 ? "" : "s", format_seconds(*step), format_percent(*threshold),
-               utilization->samples.size(), with_one_more(record));
+               *fed_number == 1 ? "" : "s", format_seconds(*step),
+               format_percent_apart(*threshold, metric_value(record, kWithOneMore).value_or(*threshold)),
+               utilization->samples.size(), with_one_more(record, *threshold));
 }
 
 // Explains why Penstock's AU and DLIO's differ.
@@ -176,7 +179,7 @@ std::string au_difference_text(const Record& record, double dlio_utilization) {
 }
 
 // Describes the AU (accelerator utilization) that DLIO would calculate from the same steps.
-void describe_dlio(const TrainGroup& group, uint64_t /*prefetch*/, const Record& record,
+void describe_dlio(const TrainGroup& group, uint64_t prefetch, const Record& record,
                    std::vector<Sentence>& out) {
   const auto dlio_utilization = metric_value(record, kUtilizationDlio);
   const auto required_au = parameter_number(record, "au");
@@ -185,16 +188,18 @@ void describe_dlio(const TrainGroup& group, uint64_t /*prefetch*/, const Record&
     if (metric_value(record, kUtilization))
       add_sentence(
           out, Tone::caution, "dlio",
-          "DLIO's own arithmetic has no AU for {}: no epoch has a step that it does not exclude. This is "
-          "not an MLPerf Storage result.",
-          group.title);
+          "With prefetch {}, DLIO's own arithmetic has no AU for {}: no epoch has a step that it does not "
+          "exclude. This is not an MLPerf Storage result.",
+          prefetch, group.title);
     return;
   }
   add_sentence(out, Tone::caution, "dlio",
-               "DLIO's own arithmetic makes AU {} of these steps, {} than the {} that {} asks for; this is "
-               "not an MLPerf Storage result.{}",
-               format_percent(*dlio_utilization), *dlio_utilization < *required_au ? "less" : "no less",
-               format_percent(*required_au), group.title, au_difference_text(record, *dlio_utilization));
+               "With prefetch {}, DLIO's own arithmetic makes AU {} of these steps, {} than the {} that {} "
+               "asks for; this is not an MLPerf Storage result.{}",
+               prefetch, format_percent_apart(*dlio_utilization, *required_au),
+               *dlio_utilization < *required_au ? "less" : "no less",
+               format_percent_apart(*required_au, *dlio_utilization), group.title,
+               au_difference_text(record, *dlio_utilization));
 }
 
 // Says which share of the samples was left out at the ends of epochs, because they were too few for a step.
@@ -281,7 +286,7 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   const auto utilization = metric_value(*record, kUtilization);
   // A stage before the accelerator limits nothing if the accelerator does not wait. Its busy share may be
   // high all the same: a stage that has read all that the run needs is neither starved nor blocked.
-  constexpr double kAlways = 0.98;
+  constexpr double kAlways = 0.975;  // printed as 98%
   const auto computed = std::find_if(stages.begin(), stages.end(), [](const StageTally& stage) {
     return stage.stage == "accelerator" && stage.busy_s > 0;
   });

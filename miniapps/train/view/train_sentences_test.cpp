@@ -226,6 +226,9 @@ TEST(Sentences, HowManyAcceleratorsAreFedAndWhatOneMoreCameTo) {
   record.parameters["one_more_missed_by"] = "input";
   run_metric(record, "utilization_with_one_more", {0.83});
   EXPECT_TRUE(has(only_sentence({record}, "fed"), "in a row; with one more it was 83%."));
+  run_metric(record, "utilization_with_one_more", {0.8991});
+  EXPECT_TRUE(
+      has(only_sentence({record}, "fed"), "at least 90.0% in 5 runs in a row; with one more it was 89.9%."));
   record.parameters["one_more_missed_by"] = "client";
   EXPECT_TRUE(has(only_sentence({record}, "fed"), "this machine was too busy"));
   EXPECT_TRUE(has(only_sentence({record}, "fed"), "feeds at least 7 accelerators")) << "it could be more";
@@ -245,6 +248,8 @@ TEST(Sentences, NoneFedSaysWhy) {
   run_metric(record, "accelerator_utilization", {0.92, 0.89});
   record.parameters["one_more_missed_by"] = "input";
   EXPECT_TRUE(has(only_sentence({record}, "fed"), "its AU was 89% where 90% was asked for"));
+  run_metric(record, "accelerator_utilization", {0.92, 0.8975});
+  EXPECT_TRUE(has(only_sentence({record}, "fed"), "its AU was 89.8% where 90.0% was asked for"));
   record.parameters["one_more_missed_by"] = "client";
   EXPECT_TRUE(has(only_sentence({record}, "fed"), "this machine was too busy to emulate it"));
 }
@@ -270,6 +275,10 @@ TEST(Sentences, DlioIsHeldToItsOwnArithmetic) {
   record.parameters["app"] = "dlio";
   EXPECT_TRUE(has(only_sentence({record}, "dlio"), "makes AU 88% of these steps, less than the 90%"));
   EXPECT_TRUE(has(only_sentence({record}, "dlio"), "not an MLPerf Storage result"));
+  run_metric(record, "au_dlio", {0.896});
+  EXPECT_TRUE(has(only_sentence({record}, "dlio"), "makes AU 89.6% of these steps, less than the 90.0%"));
+  run_metric(record, "au_dlio", {0.9});
+  EXPECT_TRUE(has(only_sentence({record}, "dlio"), "makes AU 90% of these steps, no less than the 90%"));
   record.metrics.erase("au_dlio");
   EXPECT_TRUE(sentence_texts({record}, "dlio").empty()) << "nothing was computed";
   run_metric(record, "accelerator_utilization", {1});
