@@ -16,6 +16,7 @@ import time
 import unittest
 
 import browser
+from messages import message
 from penstock_cli import BUILD, SANITIZED, SOURCE, CliTest, main
 
 LIBRARY = BUILD / "libpenstock_profile.so"
@@ -286,6 +287,12 @@ class Chrome(Exporters):
         def no_constant(name):
             raise AssertionError(f"{name} is no JSON")
         for folder, session, files, traced in self.each_session():
+            if not traced:
+                error = self.run_cli("profile", "export", "--to", "chrome", folder, "-o", "none.json", expect=1).stderr
+                for part in (str(folder), "--trace", "--to csv"):
+                    self.assertIn(part, error)
+                self.assertFalse((self.dir / "none.json").exists())
+                continue
             self.run_cli("profile", "export", "--to", "chrome", folder, "-o", "t.json")
             trace = json.loads((self.dir / "t.json").read_bytes().decode("utf-8"), parse_constant=no_constant)
             self.assertEqual(set(trace), {"displayTimeUnit", "traceEvents"})
@@ -302,7 +309,60 @@ class Chrome(Exporters):
                     self.assertTrue(math.isfinite(event["dur"]) and event["dur"] >= 0, event)
                 if "thread" in event["args"] and event["name"] in calls and event["cat"] in ("posix", "stdio", "ring"):
                     calls[event["name"]] += event["args"]["bytes"]
-            self.assertEqual(calls, {"read": session["bytes_read"] if traced else 0, "write": session["bytes_written"] if traced else 0})
+            self.assertEqual(calls, {"read": session["bytes_read"], "write": session["bytes_written"]})
+
+
+class Records(CliTest):
+    """What reads in the program itself, or in a worker that it starts; and a folder that is only mapped."""
+
+    PROGRAM = """
+import mmap, os, sys
+folder, workers = sys.argv[1], int(sys.argv[2])
+def read(number):
+    for i in range(number, 20, max(1, workers)):
+        with open(f"{folder}/{i}", "rb", buffering=0) as file:
+            while file.read(50000): pass
+children = []
+for number in range(workers):
+    child = os.fork()
+    if child == 0:
+        read(number)
+        os._exit(0)
+    children.append(child)
+if workers == 0: read(0)
+for child in children: os.waitpid(child, 0)
+with open(f"{folder}/map/shared", "rb") as file:
+    mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+    mapped[0]
+"""
+
+    def records(self, workers):
+        self.run_cli("profile", "run", "-o", f"s{workers}", "--", sys.executable, "-c", self.PROGRAM, self.dir / "data", workers, expect=0)
+        self.run_cli("profile", "export", "--to", "records", "--tier", f"map={self.dir}/data/map", "--tier", f"data={self.dir}/data",
+                     f"s{workers}", "-o", f"runs{workers}")
+        lines = [line for file in (self.dir / f"runs{workers}").iterdir() for line in file.read_text().splitlines()]
+        return {record["parameters"]["tier"]: record for record in map(json.loads, lines)}
+
+    def test_a_worker_that_reads_is_other_work_than_the_program_itself(self):
+        (self.dir / "data" / "map").mkdir(parents=True)
+        (self.dir / "data" / "map" / "shared").write_bytes(os.urandom(300_000))
+        for i in range(20):
+            (self.dir / "data" / str(i)).write_bytes(os.urandom(200_000))
+        found = [self.records(workers) for workers in (0, 1, 2)]
+        data = [tiers["data"] for tiers in found]
+        self.assertEqual([record["parameters"].get("process_depth", 0) for record in data], [0, 1, 1])
+        self.assertEqual([record["parameters"]["threads"] for record in data][:2], [1, 1])
+        self.assertEqual({record["verdict"] for record in data}, {"ok"})
+        self.run_cli("report", "runs0", "runs1", "-o", "r.html")
+        page = (self.dir / "r.html").read_text(encoding="utf-8")
+        for record in data[:2]:
+            self.assertIn(record["id"], page)
+        self.assertNotIn(message("older-rows-left-out"), page)
+        for tiers in found:
+            mapped = tiers["map"]
+            self.assertEqual((mapped["verdict"], "threads" in mapped["parameters"]), ("skipped", False))
+            self.assertEqual(mapped["metrics"]["tier_bytes_mapped"]["value"], 300_000)
+            self.assertNotIn("payload_bytes_per_s", mapped["metrics"])
 
 
 if __name__ == "__main__":

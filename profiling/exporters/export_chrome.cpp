@@ -100,6 +100,7 @@ class ChromeWriter {
 
   void write_mark(const penstock_event& event, std::string_view text, const ProcessFile& process_file) {
     if (event.kind != PENSTOCK_EVENT_MARK) return;
+    ++event_count_;
     const SessionClock& clock = process_file.view().clock();
     add_comma();
     text_ += "{\"ph\":\"i\",\"s\":\"p\",\"name\":";
@@ -154,7 +155,7 @@ class ChromeWriter {
   int64_t begin_ns_ = 0;
   bool is_first_event_ = true;
   Result<void> write_result_;
-  uint64_t event_count_ = 0;  // events in the trace: two for each call, one for each span
+  uint64_t event_count_ = 0;  // two for each call, one for each span and for each mark
 };
 
 }  // namespace
@@ -181,16 +182,20 @@ Result<uint64_t> export_chrome(const Session& session, const FileSums& sums, con
 namespace {
 
 Result<ExportOutcome> write_chrome(const ExportRequest& request) {
-  return export_to_file(
-      request, "the export", "events",
-      [&](const Session& session, const FileSums& sums, WholeFile& file, ExportOutcome& outcome) {
-        Result<uint64_t> events = export_chrome(session, sums, request.filter, file);
-        if (events.ok() && *events == 0)
-          outcome.warnings.emplace_back(
-              "the session kept no single calls: 'penstock profile run --trace' keeps them");
-        warn_of_dropped(session, outcome);
-        return events;
-      });
+  return export_to_file(request, "the export", "events",
+                        [&](const Session& session, const FileSums& sums, WholeFile& file,
+                            ExportOutcome& outcome) -> Result<uint64_t> {
+                          Result<uint64_t> events = export_chrome(session, sums, request.filter, file);
+                          if (events.ok() && *events == 0)
+                            return make_error(
+                                Errc::not_found,
+                                "the session '{}' has no span, and no single call on a file that is wanted: "
+                                "there is nothing to export. Record single calls with 'penstock profile run "
+                                "--trace', or use --to csv, which needs none",
+                                request.sessions.front());
+                          warn_of_dropped(session, outcome);
+                          return events;
+                        });
 }
 
 }  // namespace

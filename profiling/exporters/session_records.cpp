@@ -118,6 +118,28 @@ std::string program_of(const Session& session) {
   return std::string(process_file.program());
 }
 
+// How many processes of the session are above the one that read most: 0 if the program read itself, 1 if a
+// worker process did that it started. Two runs that differ in this did not do the same work, although both
+// read with one thread.
+uint64_t process_depth(const Session& session, const ThreadReadings& threads) {
+  using Process = std::pair<std::string_view, uint32_t>;
+  const auto process_of = [](const ProcessFile& file) { return Process{file.host(), file.header().pid}; };
+  std::map<Process, uint64_t> bytes;
+  for (const auto& [key, thread] : threads) bytes[process_of(*key.first)] += thread.bytes;
+  const auto most = std::max_element(bytes.begin(), bytes.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most == bytes.end()) return 0;
+  std::map<Process, uint32_t> parents;
+  for (const SessionProcess& process : session.processes)
+    parents[process_of(process.first())] = process.first().header().parent_pid;
+  uint64_t depth = 0;
+  for (Process process = most->first; depth < parents.size(); ++depth) {
+    process.second = parents.at(process);
+    if (!parents.contains(process)) break;
+  }
+  return depth;
+}
+
 Json environment_of(const ProcessFile& process_file) {
   std::array<char, 256> own_host{};
   ::gethostname(own_host.data(), own_host.size() - 1);
@@ -133,6 +155,8 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
                            {"processes", tier.process_files.size()},
                            {"program", program_of(session)},
                            {"cache", "asis"}};
+  if (const uint64_t depth = process_depth(session, tier.threads); depth > 0)
+    record.parameters["process_depth"] = depth;
   Tier data_tier;
   data_tier.name = tier.name;
   data_tier.backend_name = "posix";
@@ -248,6 +272,13 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
     if (tier.all.bytes_read > 0 && !record.metrics.contains("payload_bytes_per_s")) {
       record.verdict = Verdict::short_time;
       record.reason = "all that was read was read at one moment";
+    }
+    if (tier.all.bytes_read == 0) {
+      record.parameters.erase("threads");
+      record.verdict = Verdict::skipped;
+      record.reason = tier.mapped_bytes > 0
+                          ? "no call read of it: it was mapped, and how much of that was read is unknown"
+                          : "nothing of it was read";
     }
     if (!missing.empty()) add_verdict(record.verdict, record.reason, Verdict::degraded, missing);
     records.push_back(std::move(record));
