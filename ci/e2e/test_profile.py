@@ -133,6 +133,16 @@ class Report(penstock_cli.CliTest):
         only = self.lines("s", "--include", "/data/a")
         self.assertEqual([file["path"] for file in only[1:]], ["/data/a"])
 
+    def test_a_rate_in_calls_is_that_of_a_thread(self):
+        """The rate while in calls is the bytes over the calls' time, added over threads: the text says of which it is."""
+        units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+        text = self.run_cli("profile", "report", "s").stdout
+        rate, rate_unit, took, took_unit = re.search(r"([\d. ]+) (\wiB|B)/s per thread while in calls, which took ([\d.]+) (\w+) over all threads",
+                                                     text).groups()
+        session, *_ = self.lines("s")
+        moved = float(rate.replace(" ", "")) * units[rate_unit] * float(took) * units[took_unit]
+        self.assertAlmostEqual(moved / session["bytes_read"], 1, delta=0.02)
+
     def test_other_rows(self):
         self.assertEqual([row["kind"] for row in self.lines("s", "--by", "process")], ["session", "process"])
         self.assertIn("/data", [row["path"] for row in self.lines("s", "--by", "directory")[1:]])

@@ -5,8 +5,12 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "io_backends/decorators/wrapper.hpp"
 #include "io_backends/testing/testing.hpp"
 
 namespace penstock {
@@ -69,6 +73,33 @@ TEST_F(ProbeSpeed, MeasuresEachSizeAndLeavesNothing) {
     expect_filled(speeds->fast);
     EXPECT_EQ(speeds->fast.write_s.size(), speeds->fast.sizes.size());
     EXPECT_TRUE(fs::is_empty(fast()));
+  }
+}
+
+// A back end whose files cannot be dropped from the page cache, because their paths lead nowhere.
+class LostPaths final : public BackendWrapper {
+ public:
+  using BackendWrapper::BackendWrapper;
+  std::optional<fs::path> native_path(std::string_view name) const override {
+    return fs::path("/no/such/folder") / name;
+  }
+};
+
+TEST_F(ProbeSpeed, FilesThatStayInThePageCacheAreWarnedOfOnce) {
+  for (const bool cold : {true, false}) {
+    Tier from = open_tier("slow=posix:" + slow().string(), kNoNamedTiers).value();
+    Tier to = open_tier("fast=posix:" + fast().string(), kNoNamedTiers).value();
+    from.facts.memory = to.facts.memory = false;
+    from.backend = std::make_unique<LostPaths>(std::move(from.backend));
+    std::vector<std::string> warnings;
+    SpeedProbe probe = brief();
+    probe.cold = cold;
+    probe.warn = [&](std::string_view text) { warnings.emplace_back(text); };
+    ASSERT_OK(probe_speeds(from, to, work_, probe));
+    ASSERT_EQ(warnings.size(), cold ? 1U : 0U);
+    if (!cold) continue;
+    EXPECT_NE(warnings[0].find("'/no/such/folder/file-1"), std::string::npos) << warnings[0];
+    EXPECT_NE(warnings[0].find("tier 'slow'"), std::string::npos) << warnings[0];
   }
 }
 
