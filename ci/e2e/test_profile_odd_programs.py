@@ -122,7 +122,8 @@ class OddPrograms(ProgramsTest):
         for size, name in enumerate(names, 1):
             with open(os.fsencode(self.folder) + b"/l/" + name, "wb") as file:
                 file.write(b"x" * size)
-        self.profiled(["sh", "-c", "cat l/*"], cwd=self.folder)
+        done = self.run_penstock("profile", "run", "--trace", "-o", "session", "--", "sh", "-c", "cat l/*")
+        self.assertEqual(done.returncode, 0, done.stderr)
         text = {form: self.export(form).read_text(encoding="utf-8") for form in ("chrome", "csv")}
         for file in self.export("records").rglob("*.jsonl"):
             file.read_text(encoding="utf-8")
