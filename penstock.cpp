@@ -61,10 +61,10 @@ Result<void> pin_to_cpus(const CommandInfo& command, const Options& options) {
 }
 
 Error one_process_error(const CommandInfo& command, int ranks) {
-  return make_error(Errc::invalid_argument,
-                    "'penstock {}' runs as one process and was launched as {} ranks: start it "
-                    "once, without the launcher",
-                    command.name, ranks);
+  return make_error(
+      Errc::invalid_argument,
+      "'penstock {}' runs as one process and was launched as {} ranks: start it without the launcher",
+      command.name, ranks);
 }
 
 // Runs the command on this rank. Collective: every rank must call it.

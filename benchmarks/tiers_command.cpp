@@ -305,7 +305,7 @@ Result<void> check_ranks(const CommandContext& context) {
                       ranks);
   if (!context.options.texts("tier").empty()) return success();
   return make_error(Errc::invalid_argument,
-                    "what is found by looking differs by node: say what to probe with --tier");
+                    "each node may find other tiers: name those to probe with --tier");
 }
 
 Result<int> run(const CommandContext& context) {
@@ -315,7 +315,7 @@ Result<int> run(const CommandContext& context) {
       list_tiers(context.options.texts("tier"), context.named_tiers, context.options.flag("probe"));
   PENSTOCK_TRY(all_ok(ranks, found_tiers));
   std::vector<ListedTier> tiers = *std::move(found_tiers);
-  if (tiers.empty()) return make_error(Errc::not_found, "found no place for data: name one with --tier");
+  if (tiers.empty()) return make_error(Errc::not_found, "found no tier for data: name one with --tier");
   if (context.options.flag("probe")) {
     const bool prints_table = !context.output.json && ranks.root();
     if (prints_table) print_tiers(tiers, context.output);

@@ -235,6 +235,12 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
   print_text("\n" + histogram.text());
 }
 
+TierSpec folder_spec(const std::filesystem::path& folder) {
+  TierSpec spec;
+  spec.path = spec.text = folder.string();
+  return spec;
+}
+
 // Refuses to write the manifest of a folder with an unfinished data set or copy, whose objects may be
 // missing. With a manifest, the folder would be a corpus, and generate and copy would not continue with it.
 Result<void> check_is_finished(const std::string& file) {
@@ -244,14 +250,15 @@ Result<void> check_is_finished(const std::string& file) {
   const auto full_path = folder / path.filename();
   if (failed || !full_path.native().ends_with(fmt::format("/{}", kManifestName))) return success();
   const auto root = full_path.parent_path().parent_path();
-  constexpr std::pair<std::string_view, std::string_view> kUnfinishedSigns[] = {
-      {kGenerationStateName, "an unfinished data set: finish it with penstock generate --resume"},
-      {kCopyingName, "the beginning of a copy: finish it with the same penstock copy again"}};
-  for (const auto& [name, what] : kUnfinishedSigns)
-    if (std::filesystem::exists(root / name, failed))
-      return make_error(Errc::invalid_argument,
-                        "'{}' holds {}, or, to take what lies there for all of it, remove '{}' first",
-                        root.native(), what, (root / name).native());
+  for (const std::string_view name : {kGenerationStateName, kCopyingName}) {
+    if (!std::filesystem::exists(root / name, failed)) continue;
+    PENSTOCK_ASSIGN(Tier tier, open_tier(folder_spec(root)));
+    const std::string unfinished = finish_advice(tier);
+    return make_error(Errc::invalid_argument,
+                      "if the objects that are there are the whole data set, remove '{}' first; '{}' {}",
+                      (root / name).native(), root.native(),
+                      unfinished.empty() ? "is unfinished" : unfinished);
+  }
   return success();
 }
 
@@ -299,10 +306,10 @@ Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
   std::string scratch;
   for (uint64_t i = 0; i < corpus.manifest.objects(); ++i)
     if (corpus.manifest.object_name(i, scratch) == name)
-      return make_error(Errc::invalid_argument,
-                        "'{}' is an object of the set, which --save does not replace: name "
-                        "another file, best one outside of '{}'",
-                        file, corpus.tier.root);
+      return make_error(
+          Errc::invalid_argument,
+          "'{}' is an object of the set, which --save does not replace: name a file outside of '{}'", file,
+          corpus.tier.root);
   return success();
 }
 
@@ -335,15 +342,12 @@ Result<void> check_nothing_left_out(const Corpus& corpus, const std::string& fil
     return success();
   return make_error(Errc::already_exists,
                     "'{}' exists, and --save would replace it by a manifest without the {} "
-                    "that could not be read: mend or remove these, or name another file",
+                    "that could not be read: repair or remove these, or name another file",
                     file, count_of(corpus.scan->unreadable_objects, "object"));
 }
 
 Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
-  TierSpec spec;
-  spec.path = file.has_parent_path() ? file.parent_path().string() : ".";
-  spec.text = spec.path;
-  PENSTOCK_ASSIGN(const Tier tier, open_tier(spec));
+  PENSTOCK_ASSIGN(const Tier tier, open_tier(folder_spec(file.has_parent_path() ? file.parent_path() : ".")));
   PENSTOCK_TRY(
       put_object(*tier.backend, file.filename().string(), manifest.bytes(), Durability::file_and_name));
   note(fmt::format("the manifest is in '{}'", file.string()));

@@ -208,11 +208,11 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
   }
   if (!done.ok()) done = describe_full_tier(*tier.backend, std::move(done).error());
   if (result.damaged_objects != 0)
-    warn(fmt::format("{} of before {} missing or wrong and {} made again",
+    warn(fmt::format("{} of the earlier run {} missing or wrong and {} made again",
                      count_of(result.damaged_objects, "object"), result.damaged_objects == 1 ? "was" : "were",
                      result.damaged_objects == 1 ? "was" : "were"));
   if (result.damaged_journal_parts != 0)
-    warn("the journal of before is damaged; what it no longer names was made again");
+    warn("the journal of the earlier run is damaged; the objects that it no longer lists were made again");
   PENSTOCK_TRY(run.inspect_ranks());
   PENSTOCK_ASSIGN(const double peak_memory, peak_memory_bytes(ranks));
   if (!ranks.root()) return done.ok() ? Result<int>(0) : Result<int>(std::move(done).error());
@@ -291,8 +291,8 @@ Result<void> check_same_plan(Communicator& ranks, const GenerationState& state) 
   if (std::all_of(keys.begin(), keys.end(), [&](uint32_t key) { return key == keys.front(); }))
     return success();
   return make_error(Errc::invalid_argument,
-                    "the ranks would make different data sets of these words: say memory=SIZE to --size-for, "
-                    "which takes each node's own otherwise, and start the same build everywhere");
+                    "the ranks would make different data sets: add memory=SIZE to --size-for, which "
+                    "otherwise uses each node's own memory, and start the same build on every node");
 }
 
 // Plans the data set. If the plans of two ranks differ, it fails on every rank. Collective: every rank must
@@ -320,7 +320,7 @@ Result<int> run_generate(const CommandContext& context) {
   if (context.positionals.empty()) {
     std::vector<std::string> names;
     for (const RecipeInfo* recipe : recipe_registry().present()) names.emplace_back(recipe->name);
-    return make_error(Errc::invalid_argument, "say which RECIPE: {} (--list describes them)",
+    return make_error(Errc::invalid_argument, "name a RECIPE: {} (penstock generate --list describes them)",
                       fmt::join(names, ", "));
   }
   if (options.given("threads") && options.integer("threads") > kMostThreads)

@@ -111,7 +111,7 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, uint64_t most_liste
     else if (extra.error().code == Errc::interrupted)
       done = extra.error();
     else
-      warn(fmt::format("could not look for objects that the manifest lacks: {}", extra.error().message()));
+      warn(fmt::format("could not list objects that the manifest lacks: {}", extra.error().message()));
   }
   if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
   findings.complete = done.ok();
@@ -211,7 +211,7 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
         recipe, shell_word(corpus.tier.spec));
   const bool has_wrong_bytes = count(ObjectState::wrong_bytes) > 0;
   return fmt::format(
-      "to mend it{}: penstock generate {} --out {} --resume",
+      "to repair it{}: penstock generate {} --out {} --resume",
       has_wrong_bytes ? ", remove the objects that are wrong_bytes (--resume looks at sizes alone), and make "
                         "what is missing again"
                       : "",

@@ -268,7 +268,7 @@ class MemNamespace final : public Namespace {
     PENSTOCK_TRY(check_folder_name(name));
     const std::shared_lock lock(store_->mutex);
     const Node* node = store_->find(name);
-    if (node == nullptr) return errno_error(ENOENT, "cannot look at", name);
+    if (node == nullptr) return errno_error(ENOENT, "cannot inspect", name);
     return Entry{std::string(name), node->blob ? node->blob->size() : 0, !node->blob};
   }
 
@@ -340,7 +340,7 @@ class MemNamespace final : public Namespace {
   // Returns the memory that is available without swapping, as the kernel reports it. Takes no lock.
   Result<uint64_t> free_bytes() override {
     if (const uint64_t bytes = available_memory(); bytes != 0) return bytes;
-    return make_error(Errc::unsupported, "this machine does not say how much memory is available");
+    return make_error(Errc::unsupported, "the available memory of this machine is unknown");
   }
 
  private:

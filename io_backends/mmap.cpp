@@ -197,7 +197,7 @@ class MmapFiles final : public PosixFiles {
  private:
   Result<Mapping> mapping_of(const PosixReader& reader) {
     struct stat status {};
-    if (::fstat(reader.fd(), &status) != 0) return errno_error(errno, "cannot look at", reader.name());
+    if (::fstat(reader.fd(), &status) != 0) return errno_error(errno, "cannot inspect", reader.name());
     if (!S_ISREG(status.st_mode) || status.st_size == 0) return Mapping();
     if (keeps_mappings_)
       if (Mapping kept = kept_.find(status)) return kept;

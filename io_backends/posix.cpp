@@ -30,7 +30,7 @@ FullIo pread_full(int fd, uint64_t offset, std::span<std::byte> out) {
 
 Result<uint64_t> PosixReader::size() {
   struct stat status {};
-  if (::fstat(fd_.get(), &status) != 0) return errno_error(errno, "cannot look at", name_);
+  if (::fstat(fd_.get(), &status) != 0) return errno_error(errno, "cannot inspect", name_);
   return uint64_t(status.st_size);
 }
 
@@ -97,7 +97,7 @@ Result<uint64_t> PosixFiles::read_object(std::string_view name, uint64_t length_
 
 Result<uint64_t> PosixFiles::object_length(int fd, std::string_view name, size_t buffer_bytes) const {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return root_.error(errno, "cannot look at", name);
+  if (::fstat(fd, &status) != 0) return root_.error(errno, "cannot inspect", name);
   if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot read", name);
   const auto length = uint64_t(status.st_size);
   PENSTOCK_TRY(check_fits(name, length, buffer_bytes));
@@ -124,7 +124,7 @@ Result<Fd> PosixFiles::open_file(std::string_view name) {
 
 Result<unsigned> PosixFiles::mode_of(int fd, std::string_view name) const {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return root_.error(errno, "cannot look at", name);
+  if (::fstat(fd, &status) != 0) return root_.error(errno, "cannot inspect", name);
   if (S_ISDIR(status.st_mode)) return root_.error(EISDIR, "cannot open", name);
   return unsigned{status.st_mode};
 }

@@ -109,7 +109,8 @@ class S3Backend final : public Backend {
 Result<std::unique_ptr<Backend>> make_s3(std::string_view path, const Options& options) {
   // Runs once in a process: C++ makes other threads wait until the static variable is initialised.
   static const CURLcode curl_status = ::curl_global_init(CURL_GLOBAL_DEFAULT);
-  if (curl_status != CURLE_OK) return make_error(Errc::unsupported, "libcurl cannot be used on this machine");
+  if (curl_status != CURLE_OK)
+    return make_error(Errc::unsupported, "cannot start libcurl: {}", ::curl_easy_strerror(curl_status));
   const auto environment = s3::process_environment();
   s3::Settings settings;
   PENSTOCK_ASSIGN(settings.endpoint, s3::parse_endpoint(path));

@@ -112,7 +112,7 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   if (fields.pixels() != 0) return fields;
   return make_error(Errc::invalid_argument, "'" + std::string(first) + "': its '" +
                                                 std::string(kReadArrays[0].array) +
-                                                "' are no fields: channels, height, width");
+                                                "' are not fields of channels, height and width");
 }
 
 // Returns the requested channels. Their scale and shift, which bring the values into the range from 0 to 1,
@@ -126,7 +126,7 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
                                                     " of these files: choose others by --set channels=0,1");
   const auto failed = [](const Error& error) {
     return make_error(error.code, "cannot read '" + std::string(kStatisticsFile) +
-                                      "', which says what all samples lie between: " + error.what);
+                                      "', which has the minimum and maximum of all samples: " + error.what);
   };
   Result<std::unique_ptr<Reader>> reader = backend.open(kStatisticsFile);
   if (!reader.ok()) return failed(reader.error());

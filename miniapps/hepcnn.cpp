@@ -68,7 +68,7 @@ class FileSampleTransform final : public SampleTransform {
       if (arrays[i].rows() != samples)
         return make_error(Errc::corrupt, "the data set '" + std::string(kReadArrays[i].array) + "' has " +
                                              std::to_string(arrays[i].rows()) + " rows, not the " +
-                                             std::to_string(samples) + " that the manifest says");
+                                             std::to_string(samples) + " of the manifest");
     return success();
   }
   void transpose(std::span<const std::byte> stored, std::span<std::byte> image) {

@@ -217,7 +217,7 @@ Result<int> run(const CommandContext& context) {
     return 0;
   }
   if (context.positionals.empty())
-    return make_error(Errc::invalid_argument, "train needs the name of a mini-app: train --list shows them");
+    return make_error(Errc::invalid_argument, "name a mini-app; to list them: penstock train --list");
   PENSTOCK_ASSIGN(const MiniAppInfo* app, miniapp_registry().find(context.positionals[0]));
   if (!options.flag("resume") || options.given("seed")) return train(context, *app);
   const auto saving = step_saving(options, context.named_tiers);

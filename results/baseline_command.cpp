@@ -71,7 +71,7 @@ Result<int> list(const CommandContext& context) {
   for (const std::string& name : arguments)
     if (std::none_of(baselines.begin(), baselines.end(),
                      [&](const Baseline& one) { return one.name == name; }))
-      return make_error(Errc::not_found, "there is no baseline '{}' in '{}'", name, folder.string());
+      return no_baseline_error(folder, name);
   for (const Baseline& baseline : baselines) {
     if (!arguments.empty() && std::find(arguments.begin(), arguments.end(), baseline.name) == arguments.end())
       continue;
@@ -86,7 +86,8 @@ Result<int> list(const CommandContext& context) {
     if (!check) warn(check.error().message());
   }
   if (baselines.empty() && !context.output.json)
-    note(fmt::format("no baseline in '{}' (penstock baseline set NAME RESULTS)", folder.string()));
+    note(
+        fmt::format("no baseline in '{}' ('penstock baseline set NAME RESULTS' makes one)", folder.string()));
   return all_valid ? 0 : 1;
 }
 

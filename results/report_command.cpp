@@ -91,7 +91,8 @@ Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   const std::string paths_text = fmt::format("{}", fmt::join(names, ", "));
   const std::string deeper_folders = folders_with_records(paths);
   if (!deeper_folders.empty())
-    return make_error(Errc::not_found, "no records in {}, but deeper, which is not looked into: {}",
+    return make_error(Errc::not_found,
+                      "no records in {}, but in folders below, which are not searched; name them: {}",
                       paths_text, deeper_folders);
   return make_error(Errc::not_found,
                     "no records in {}: read {} there; measuring commands write them into "

@@ -100,7 +100,7 @@ class Sweep {
     work_.cells = *std::move(cells);
     constexpr uint64_t kLeastRepeatsForInterval = 6;
     if (spec().until_interval > 0 && spec().repeats < kLeastRepeatsForInterval)
-      warn(fmt::format("{}: 'until' looks at six repeats at least, and there are {}", file_, spec().repeats));
+      warn(fmt::format("{}: 'until' needs six repeats at least, and there are {}", file_, spec().repeats));
     PENSTOCK_ASSIGN(work_.program, this_program());
     work_.no_config = context_.options.flag("no-config");
     work_.launcher = context_.launcher;
@@ -152,7 +152,7 @@ class Sweep {
     if (const auto added = check_only_added(history.identity, identity); !added.ok())
       return make_error(Errc::invalid_argument,
                         "{}: the sweep '{}' was started differently: {}; give it another name, or "
-                        "remove '{}' to start anew (its records stay)",
+                        "remove '{}' to start again (its records stay)",
                         file_, spec().name, added.error().what, journal().string());
     work_.seed = history.seed;
     work_.suite = history.suite;

@@ -33,8 +33,8 @@ Result<Manifest> block_manifest(const Manifest& source, uint64_t block) {
     largest = std::max(largest, objects.back().second);
   }
   if (largest < block)
-    return make_error(Errc::not_found, "no object has {}: the largest has {}", format_size(block),
-                      format_size(largest));
+    return make_error(Errc::not_found, "no object has {}: the largest has {}; choose a smaller --block",
+                      format_size(block), format_size(largest));
   return block_manifest(objects, block);
 }
 

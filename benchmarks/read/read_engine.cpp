@@ -274,7 +274,8 @@ Result<std::unique_ptr<ReadEngine>> ReadEngine::make(const ReadWork& work, const
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory for " + std::to_string(threads) + " threads with " +
                                            std::to_string(options.depth) + " samples of up to " +
-                                           std::to_string(work.samples->largest_bytes()) + " bytes each");
+                                           std::to_string(work.samples->largest_bytes()) +
+                                           " bytes each: choose fewer --threads or a smaller --depth");
   }
 }
 

@@ -59,16 +59,6 @@ Result<void> check_codec(const Corpus& corpus) {
                     corpus.name, codec);
 }
 
-// Returns the words by which another command opens the same corpus.
-std::string corpus_arguments(const std::string& corpus_path, const CorpusRequest& request) {
-  std::vector<std::string> words{corpus_path};
-  if (request.scan) words.push_back("--scan");
-  if (!request.types.empty()) words.insert(words.end(), {"--types", request.types});
-  if (request.follow_links) words.push_back("--follow-links");
-  if (!request.manifest_file.empty()) words.insert(words.end(), {"--manifest", request.manifest_file});
-  return shell_line(words);
-}
-
 }  // namespace
 
 std::vector<Tier*> ReadSubject::tiers(bool with_corpus_tier) {
@@ -87,22 +77,25 @@ Result<ReadSubject> open_subject(const CommandContext& context, const ReadOption
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(corpus_path, request));
   if (options.has("block")) {
     if (requested.decode || requested.verify)
-      return make_error(Errc::invalid_argument, "--block reads no samples to decode or to verify");
+      return make_error(Errc::invalid_argument,
+                        "--block reads parts of objects, which cannot be decoded or verified: leave --decode "
+                        "and --verify out");
     PENSTOCK_ASSIGN(corpus.manifest, block_manifest(corpus.manifest, options.size("block")));
   }
   if (requested.decode) PENSTOCK_TRY(check_codec(corpus));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
   if (requested.verify && !corpus.manifest.facts().checksums)
-    return make_error(Errc::unsupported,
-                      "'{}' has no checksums to verify against: make them with "
-                      "'penstock describe {} --scan --checksum --save FILE' for --manifest FILE, or "
-                      "leave --verify out",
-                      corpus_path, shell_word(corpus_path));
+    return make_error(
+        Errc::unsupported,
+        "'{}' has no checksums to verify against: leave --verify out, or make a FILE for --manifest: "
+        "penstock describe {} --checksum --save FILE",
+        corpus_path, corpus.scan ? corpus.arguments : fmt::format("{} --scan", shell_word(corpus_path)));
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
   if (options.flag("only-tiers") && options.given("overlay"))
-    return make_error(Errc::invalid_argument,
-                      "--overlay replaces the corpus's own tier, which --only-tiers leaves out");
+    return make_error(
+        Errc::invalid_argument,
+        "--overlay replaces the corpus's own tier, which --only-tiers leaves out: leave one of them out");
   if (options.given("overlay")) PENSTOCK_TRY(apply_overlay(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> given_tiers,
                   open_tiers(options.texts("tier"), corpus.tier.name, context.named_tiers));
@@ -113,8 +106,7 @@ Result<ReadSubject> open_subject(const CommandContext& context, const ReadOption
   PENSTOCK_TRY(check_cache_request(corpus.tier, requested.cache));
   for (const Tier& tier : given_tiers) PENSTOCK_TRY(check_cache_request(tier, requested.cache));
   if (!requested.skip_errors)
-    for (Tier& tier : given_tiers)
-      PENSTOCK_TRY(look_for_objects(tier, samples, corpus_arguments(corpus_path, request)));
+    for (Tier& tier : given_tiers) PENSTOCK_TRY(look_for_objects(tier, samples, corpus.arguments));
   return ReadSubject{std::move(corpus), std::move(given_tiers), std::move(samples)};
 }
 

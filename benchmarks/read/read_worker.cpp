@@ -255,7 +255,7 @@ void ReadWorker::read_through_queue(ReadRun& run) {
     if (reader_.in_flight() == 0) {
       if (reader_.added().empty() && !more_samples) return;
       if (reader_.added().empty()) continue;
-      run.note_error(make_error(Errc::internal, "the queue takes no operations although none is in flight"));
+      run.note_error(make_error(Errc::internal, "the queue accepts no operation although none is in flight"));
       reader_.forget_added();
       return;
     }

@@ -243,7 +243,7 @@ class Targets(GenerateTest):
         for out in ("closed", "closed/new/data"):
             for words in ((), ("--dry-run",)):
                 done = self.generate(out, 5, *words, expect=1, **user)
-                self.assertIn("--out must lie where you may write", done.stderr)
+                self.assertIn("--out must be in a folder that you may write to", done.stderr)
                 self.assertIn(f"'{self.dir / 'closed'}'", done.stderr)
 
     def test_memory_is_a_back_end_like_any_other(self):

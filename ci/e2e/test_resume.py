@@ -121,7 +121,7 @@ class Resume(penstock_cli.CliTest):
             if content is not None:
                 manifest.write_bytes(content)
             output = self.run_cli(*WORDS, "--out", "data", "--resume", expect=1).stderr
-            self.assertIn("penstock describe says how", output)
+            self.assertIn("penstock describe prints how", output)
             output = self.run_cli("describe", "data", expect=1).stderr
             self.assertIn(message("make-new-corpus"), output)
             self.assertNotIn("json", output)

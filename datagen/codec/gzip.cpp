@@ -73,7 +73,7 @@ struct GzipMaker::State {
       stream.next_out = bytes_of(out);
       stream.avail_out = limited_count(out.size());
       if (deflate(&stream, flush_mode) == Z_STREAM_ERROR)
-        return make_error(Errc::internal, "zlib lost its way while it compressed");
+        return make_error(Errc::internal, "zlib cannot compress: the state of its stream is inconsistent");
       has_more = stream.avail_out == 0;
       const size_t out_bytes = out.size() - stream.avail_out;
       if (out_bytes > 0) PENSTOCK_TRY(sink(std::span<const std::byte>(out).first(out_bytes)));
@@ -147,8 +147,8 @@ Result<GzipInflater::Step> GzipInflater::step(std::span<const std::byte> in, std
   const int status = inflate(&stream, Z_NO_FLUSH);
   if (status == Z_MEM_ERROR) return make_error(Errc::exhausted, "no memory to inflate");
   if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
-    return make_error(Errc::corrupt,
-                      std::string("gzip is damaged: ") + (stream.msg != nullptr ? stream.msg : "no gzip"));
+    return make_error(Errc::corrupt, std::string("the gzip data are damaged: ") +
+                                         (stream.msg != nullptr ? stream.msg : "zlib gives no reason"));
   return Step{in_bytes - stream.avail_in, out_bytes - stream.avail_out, status == Z_STREAM_END};
 }
 

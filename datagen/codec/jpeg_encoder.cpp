@@ -63,7 +63,8 @@ struct JpegEncoder::State {
     const std::string size = std::to_string(width) + "x" + std::to_string(height) + " pixels";
     if (width == 0 || height == 0 || width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION ||
         uint64_t{width} * height > kMostJpegPixels)
-      return make_error(Errc::invalid_argument, "cannot encode a JPEG of " + size);
+      return make_error(Errc::invalid_argument, "cannot encode a JPEG of " + size +
+                                                    ": a side has 1 to 65500, and a picture at most 2^30");
     const size_t max_bytes =
         (size_t{width} + 15) / 16 * 16 * ((size_t{height} + 15) / 16 * 16) * kMostBytesPerPixel +
         kMostHeaderBytes;
@@ -147,7 +148,7 @@ Result<std::span<const std::byte>> JpegEncoder::encode(const Image& image, int q
   if (quality < 1 || quality > 100)
     return make_error(Errc::invalid_argument, "JPEG quality is 1 to 100, not " + std::to_string(quality));
   if (image.pixels.size() < size_t{image.width} * image.height * 3)
-    return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
+    return make_error(Errc::invalid_argument, "the picture has fewer pixels than its width and height give");
   PENSTOCK_TRY(state_->prepare(image.width, image.height));
   return state_->finish(state_->write_rgb(image.pixels.data(), quality));
 }
@@ -160,7 +161,7 @@ Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, in
   const size_t luma_bytes = image.stride() * image.padded_height();
   if (image.planes[0].size() < luma_bytes || image.planes[1].size() < luma_bytes / 4 ||
       image.planes[2].size() < luma_bytes / 4)
-    return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
+    return make_error(Errc::invalid_argument, "the picture has fewer pixels than its width and height give");
   PENSTOCK_TRY(state_->prepare(image.width, image.height));
   return state_->finish(state_->write_planes(image.planes[0].data(), image.planes[1].data(),
                                              image.planes[2].data(), image.stride(), quantizer_percent,

@@ -215,7 +215,7 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
   const Chunks chunks = find_chunks(png);
   if (chunks.cut_data)
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
-                                         " bytes: its chunks say that it is longer");
+                                         " bytes: it is cut off, because its chunks are longer");
   PngSource source(png.first(chunks.bytes));
   if (!source.read_header()) return source.error(png.size());
   const uint32_t width = png_get_image_width(source.png, source.info);
@@ -249,9 +249,10 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
   const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height) + " pixels";
   if (image.width == 0 || image.height == 0 || image.width > kMostSidePixels ||
       image.height > kMostSidePixels || uint64_t{image.width} * image.height > kMostJpegPixels)
-    return make_error(Errc::invalid_argument, "cannot encode a PNG of " + size);
+    return make_error(Errc::invalid_argument, "cannot encode a PNG of " + size +
+                                                  ": a side has at least 1, and a picture at most 2^30");
   if (image.pixels.size() < size_t{image.width} * image.height * 3)
-    return make_error(Errc::invalid_argument, "a picture with fewer pixels than its size says");
+    return make_error(Errc::invalid_argument, "the picture has fewer pixels than its width and height give");
   const size_t raw_bytes = (size_t{image.width} * 3 + 1) * image.height;
   try {
     if (out_.size() < raw_bytes + raw_bytes / 64 + kOverheadBytes)
@@ -262,7 +263,8 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
   PngSink sink(out_);
   if (!sink.write(image.pixels.data(), image.width, image.height))
     return make_error(sink.guard.out_of_memory ? Errc::exhausted : Errc::internal,
-                      "cannot encode a PNG of " + size + ": " + sink.guard.message);
+                      "cannot encode a PNG of " + size +
+                          ": a side has at least 1, and a picture at most 2^30" + ": " + sink.guard.message);
   return std::span<const std::byte>(out_).first(out_.size() - sink.left.size());
 }
 

@@ -63,7 +63,7 @@ double ZstdSize::ratio() const {
 struct ZstdSize::State {};
 
 Result<void> zstd_available() {
-  return make_error(Errc::unsupported, "built without zstd");
+  return make_error(Errc::unsupported, "this build lacks zstd");
 }
 
 Result<ZstdSize> ZstdSize::start() {

@@ -61,7 +61,7 @@ TEST_F(ZstdSizeTest, StreamsAreIndependent) {
 TEST(ZstdSize, FailsInABuildWithoutZstd) {
   if (zstd_available().ok()) GTEST_SKIP() << "this build has zstd";
   EXPECT_EQ(ZstdSize::start().error().code, Errc::unsupported);
-  EXPECT_EQ(ZstdSize::start().error().message(), "built without zstd");
+  EXPECT_EQ(ZstdSize::start().error().message(), "this build lacks zstd");
 }
 
 }  // namespace

@@ -307,8 +307,7 @@ Result<Content> measure_content(Backend& backend, const Manifest& manifest, cons
     PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest.facts().codec, kMostPictureBytes));
     return ContentReader(backend, manifest, std::move(opener)).run(request);
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted,
-                      "no memory to look at the samples' content: ask for fewer (--samples)");
+    return make_error(Errc::exhausted, "no memory to read the samples' content: choose fewer --samples");
   }
 }
 

@@ -89,6 +89,7 @@ class Copy {
   Result<bool> target_is_empty();
   Result<void> begin_sync();
   void remove_mark_and_folders(const std::vector<Worker>& workers, bool was_empty);
+  Error wrong_object(std::string_view name, std::string_view why);
   Error add_progress(Error error) const;
   void log_warning(const std::string& text) const {
     if (options_.warn) options_.warn(text);
@@ -102,6 +103,7 @@ class Copy {
   TargetState target_state_ = TargetState::fresh;
   std::optional<TargetSync> target_sync_;  // set if the copy must survive a power cut
   std::atomic<uint64_t> objects_copied_{0};
+  std::atomic<bool> source_is_wrong_{false};
   std::atomic<uint64_t> already_there_{0};
   std::atomic<uint64_t> bytes_copied_{0};
 };
@@ -120,7 +122,7 @@ Result<TargetState> Copy::inspect_target() {
   if (!is_there) return TargetState::fresh;
   const std::string remedy = fmt::format(
       "copy to another folder, or empty that one first{}",
-      options_.may_replace ? " (--replace is for folders that are no corpus, and keeps what lies there)"
+      options_.may_replace ? " (--replace is for folders that are no corpus, and keeps their other files)"
                            : "");
   const auto manifest = Manifest::load(*to_.backend, kManifestName);
   if (manifest.ok()) {
@@ -136,8 +138,8 @@ Result<TargetState> Copy::inspect_target() {
   // mark, so a power cut could replace its bytes by zeros.
   const bool mark_lost = mark.ok() && mark->find_first_not_of('\0') == std::string::npos;
   if (mark.ok() && !mark_lost)
-    return make_error(Errc::already_exists, "a copy of another corpus was begun in '{}': {}", to_.root,
-                      remedy);
+    return make_error(Errc::already_exists, "'{}' holds the beginning of a copy of another corpus: {}",
+                      to_.root, remedy);
   if (!mark.ok() && mark.error().code != Errc::not_found) return mark.error();
   if (manifest.error().code == Errc::not_found) {
     PENSTOCK_ASSIGN(const std::string found,
@@ -247,6 +249,12 @@ Result<bool> Copy::is_already_copied(Worker& worker, uint64_t object, std::strin
   return verdict.state == ObjectState::right;
 }
 
+// The error for an object of the source that is not what the manifest lists.
+Error Copy::wrong_object(std::string_view name, std::string_view why) {
+  source_is_wrong_.store(true, std::memory_order_relaxed);
+  return make_error(Errc::corrupt, "'{}' in '{}' {}", name, from_.tier.root, why);
+}
+
 // Copies one object, and returns the CRC32C of the bytes as read from the source. If the manifest has a
 // checksum of the whole object, it compares the two before the publish. Then wrong bytes never get the
 // object's name. If it fails before the publish, nothing of the object remains.
@@ -257,9 +265,8 @@ Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string
   Reader* const reader = source->get();
   PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   if (size != bytes)
-    return make_error(Errc::corrupt,
-                      "'{}' in '{}' has {} bytes, but {} in its manifest (see penstock verify)", name,
-                      from_.tier.root, format_count(size), format_count(bytes));
+    return wrong_object(
+        name, fmt::format("has {} bytes, but {} in its manifest", format_count(size), format_count(bytes)));
   PENSTOCK_ASSIGN(const auto writer, to_.backend->create(name, bytes));
   uint32_t crc = 0;
   for (uint64_t offset = 0; offset < bytes;) {
@@ -272,9 +279,8 @@ Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string
     offset += piece.size();
   }
   if (const auto expected = manifest_.object_crc32c(object); expected && crc != *expected)
-    return make_error(Errc::corrupt,
-                      "'{}' in '{}' has checksum {:08x}, its manifest says {:08x} (see penstock verify)",
-                      name, from_.tier.root, crc, *expected);
+    return wrong_object(name,
+                        fmt::format("has the checksum {:08x}, but {:08x} in its manifest", crc, *expected));
   PENSTOCK_TRY(writer->publish(options_.durability));
   return crc;
 }
@@ -295,8 +301,7 @@ Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_
     PENSTOCK_ASSIGN(const ObjectVerdict verdict,
                     check_object(*to_.backend, manifest_, object_index_, object, name, worker.buffer));
     if (verdict.state != ObjectState::right)
-      return make_error(Errc::corrupt, "'{}' in '{}' does not match its manifest: {} (see penstock verify)",
-                        name, from_.tier.root, verdict.detail);
+      return wrong_object(name, fmt::format("does not match its manifest: {}", verdict.detail));
   }
   if (crc_of_copy.ok() && *crc_of_copy == crc) {
     bytes_copied_.fetch_add(bytes, std::memory_order_relaxed);
@@ -305,8 +310,10 @@ Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_
   if (!crc_of_copy.ok()) return crc_of_copy.error();
   if (const auto removed = to_.backend->names().remove(name); !removed.ok())
     log_warning(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
-  return make_error(Errc::corrupt, "'{}' came back from '{}' with other bytes than were written", name,
-                    to_.root);
+  return make_error(Errc::corrupt,
+                    "'{}' came back from '{}' with other bytes than were written: check that device, then "
+                    "run the same copy again",
+                    name, to_.root);
 }
 
 // Copies one object, unless the target already has it. Any thread may call it. After an error, the other
@@ -362,7 +369,11 @@ Error Copy::add_progress(Error error) const {
     error.what +=
         fmt::format(" ({} of {} {} there, none of them half; {}the same command goes on from there)",
                     format_count(complete_objects), count_of(manifest_.objects(), "object"),
-                    complete_objects == 1 ? "is" : "are", error.code == Errc::already_exists ? "then " : "");
+                    complete_objects == 1 ? "is" : "are",
+                    error.code == Errc::already_exists || source_is_wrong_.load() ? "then " : "");
+  if (source_is_wrong_.load())
+    error.what += from_.scan ? "; copy it when nothing writes there"
+                             : "; to list all wrong objects: penstock verify " + from_.arguments;
   return error;
 }
 

@@ -25,7 +25,8 @@ std::string corpus_name(const Tier& tier) {
 }
 
 Error not_a_folder(const Tier& tier) {
-  return make_error(Errc::invalid_argument, "'{}' is a file; a corpus is a folder", tier.root);
+  return make_error(Errc::invalid_argument,
+                    "'{}' is a file; a corpus is a folder: name the folder that contains it", tier.root);
 }
 
 Result<void> check_root(Tier& tier) {
@@ -41,18 +42,6 @@ Result<void> check_root(Tier& tier) {
   return not_a_folder(tier);
 }
 
-// Advice for the user if the tier contains an unfinished data set or copy: how to finish it. "" if it
-// contains neither.
-std::string finish_advice(Tier& tier) {
-  if (tier.backend->names().stat(kCopyingName).ok())
-    return "is the beginning of a copy: the same 'penstock copy' again finishes it";
-  const auto state = read_generation_state(*tier.backend);
-  if (!state.ok() || !state->has_value()) return "";
-  return fmt::format(
-      "is an unfinished data set of {} samples; to finish it: penstock generate {} --out {} --resume",
-      (*state)->samples, (*state)->recipe, shell_word(tier.spec));
-}
-
 // The command that makes a new manifest of the intact objects. It is advice for the user if the old manifest
 // is lost or damaged.
 std::string new_manifest_command(const Tier& tier) {
@@ -63,9 +52,11 @@ std::string new_manifest_command(const Tier& tier) {
 
 Error with_remake_advice(Tier& tier, Error error) {
   if (error.code != Errc::corrupt) return error;
-  error.what += "; where its objects are right, make a new one of what lies there: ";
-  error.what += tier.backend->native_path("") ? new_manifest_command(tier)
-                                              : "penstock describe --scan --checksum --save FILE";
+  error.what += "; if its objects are right, make a new one of them: ";
+  error.what += tier.backend->native_path("")
+                    ? new_manifest_command(tier)
+                    : fmt::format("penstock describe {} --scan --types any --checksum --save FILE",
+                                  shell_word(tier.spec));
   return error;
 }
 
@@ -76,13 +67,16 @@ Error no_manifest(Tier& tier, const CorpusRequest& request) {
   return make_error(
       Errc::not_found,
       fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or {} for a folder that "
-                  "somebody else made",
+                  "another program made",
                   tier.root, kManifestName,
                   request.has_scan_option
                       ? "add --scan"
-                      : "give one with --manifest (penstock describe --scan --checksum --save)") +
+                      : fmt::format("give one by --manifest FILE ('penstock describe {} --scan --checksum "
+                                    "--save FILE' makes it)",
+                                    shell_word(tier.spec))) +
           (tier.backend->native_path("")
-               ? "; where one was lost, make a new one of what lies there: " + new_manifest_command(tier)
+               ? "; if it was lost, make a new one of the objects that are there: " +
+                     new_manifest_command(tier)
                : ""));
 }
 
@@ -107,18 +101,37 @@ Result<Manifest> open_manifest(Tier& tier, const CorpusRequest& request) {
   return manifest;
 }
 
+std::string arguments_of(std::string_view corpus, const CorpusRequest& request) {
+  std::vector<std::string> words{std::string(corpus)};
+  if (request.scan) words.emplace_back("--scan");
+  if (!request.types.empty()) words.insert(words.end(), {"--types", request.types});
+  if (request.follow_links) words.emplace_back("--follow-links");
+  if (!request.manifest_file.empty()) words.insert(words.end(), {"--manifest", request.manifest_file});
+  return shell_line(words);
+}
+
 Error no_samples_error(const Tier& tier) {
   return make_error(Errc::not_found, "the corpus '{}' has no samples", tier.root);
 }
 
 }  // namespace
 
+std::string finish_advice(Tier& tier) {
+  if (tier.backend->names().stat(kCopyingName).ok())
+    return "is the beginning of a copy: the same 'penstock copy' again finishes it";
+  const auto state = read_generation_state(*tier.backend);
+  if (!state.ok() || !state->has_value()) return "";
+  return fmt::format(
+      "is an unfinished data set of {} samples; to finish it: penstock generate {} --out {} --resume",
+      (*state)->samples, (*state)->recipe, shell_word(tier.spec));
+}
+
 Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request) {
   if (request.scan && !request.manifest_file.empty())
     return make_error(Errc::invalid_argument,
                       "--scan makes the manifest and --manifest reads one: leave one of them out");
   if (!request.scan && !request.types.empty())
-    return make_error(Errc::invalid_argument, "--types says what --scan takes for samples: add --scan");
+    return make_error(Errc::invalid_argument, "--types has no effect without --scan: add --scan");
   if (!request.scan && request.follow_links)
     return make_error(Errc::invalid_argument, "--follow-links has no effect without --scan: add --scan");
   PENSTOCK_ASSIGN(Tier tier, open_tier(corpus, request.named_tiers));
@@ -131,14 +144,19 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
     if (!scanned.report.text.empty() && request.log)
       request.log(fmt::format("'{}': {}", tier.root, scanned.report.text));
     if (scanned.manifest.samples() == 0) return no_samples_error(tier);
-    return Corpus{std::move(tier), std::move(scanned.manifest), std::move(name), std::move(scanned.report),
-                  0};
+    return Corpus{std::move(tier),
+                  std::move(scanned.manifest),
+                  std::move(name),
+                  std::move(scanned.report),
+                  0,
+                  arguments_of(corpus, request)};
   }
   PENSTOCK_ASSIGN(Manifest manifest, open_manifest(tier, request));
   if (manifest.samples() == 0) return no_samples_error(tier);
   const bool mapped = request.manifest_file.empty() && tier.backend->native_path(kManifestName).has_value();
   const uint64_t mapped_bytes = mapped ? manifest.bytes().size() : 0;
-  return Corpus{std::move(tier), std::move(manifest), std::move(name), std::nullopt, mapped_bytes};
+  return Corpus{std::move(tier), std::move(manifest), std::move(name),
+                std::nullopt,    mapped_bytes,        arguments_of(corpus, request)};
 }
 
 CorpusRequest corpus_request(const Options& options) {

@@ -44,6 +44,7 @@ struct Corpus {
   // The size of the manifest if it is mapped from the corpus's own tier, else 0. Commands add it to the bytes
   // read from that tier, because the back end's counters do not include them.
   uint64_t mapped_bytes = 0;
+  std::string arguments{};  // by which another command opens the same corpus, quoted for a shell
 };
 
 struct CorpusRequest {
@@ -59,6 +60,10 @@ struct CorpusRequest {
   NamedTiers named_tiers = {};  // tiers that site files name; the text of the corpus may use these names
   std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
 };
+
+// Advice for the user if the tier contains an unfinished data set or copy: how to finish it. "" if it
+// contains neither.
+std::string finish_advice(Tier& tier);
 
 // Makes a request from the options --scan, --manifest, --types and --follow-links of a command.
 CorpusRequest corpus_request(const Options& options);

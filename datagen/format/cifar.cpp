@@ -82,8 +82,8 @@ class Cifar final : public Format {
         field_bytes(fields[0]) == kPictureBytes)
       return success();
     return make_error(Errc::invalid_argument,
-                      "a CIFAR record holds one field of {} bytes (uint8, 3 x 32 x 32), and these "
-                      "samples have {}, the first called {}",
+                      "a CIFAR record holds one field of {} bytes (uint8, 3 x 32 x 32), and these samples "
+                      "have {}, the first called {}: choose another --format",
                       kPictureBytes, fields.size(), fields[0].name);
   }
 

@@ -55,7 +55,7 @@ Result<void> CoalescingWriter::append_placeholder(std::span<const std::byte> byt
 
 Result<void> CoalescingWriter::replace_placeholder(std::span<const std::byte> bytes) {
   if (bytes.size() != placeholder_bytes_)
-    return make_error(Errc::internal, "other bytes than a draft held for");
+    return make_error(Errc::internal, "a placeholder is replaced by another number of bytes");
   // Updates the checksum without reading the object again. A CRC is linear, so the XOR of the CRCs of the old
   // and the new bytes is the CRC of their difference. crc32c_combine() extends it over the bytes after the
   // placeholder. The XOR with the old checksum of the object then gives the new one.
@@ -94,7 +94,7 @@ class BufferedWriter final : public Writer {
 
   Result<void> write_at(uint64_t offset, std::span<const std::byte> bytes) override {
     if (offset > buffered_.size() || bytes.size() > buffered_.size() - offset)
-      return make_error(Errc::internal, "a patch behind the end of '{}'", name_);
+      return make_error(Errc::internal, "a write at an offset after the end of '{}'", name_);
     std::copy(bytes.begin(), bytes.end(), buffered_.begin() + ptrdiff_t(offset));
     return success();
   }

@@ -58,9 +58,10 @@ class Files final : public ShardedFormat {
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() == 1) return success();
-    return make_error(Errc::invalid_argument,
-                      "a file holds one field, and these samples have {} ({}, {} ...)", fields.size(),
-                      fields[0].name, fields[1].name);
+    return make_error(
+        Errc::invalid_argument,
+        "a file holds one field, and these samples have {} ({}, {} ...): choose another --format",
+        fields.size(), fields[0].name, fields[1].name);
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {

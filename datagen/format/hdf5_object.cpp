@@ -61,7 +61,7 @@ class SymbolTable {
   }
 
   Result<std::string> name_at(uint64_t offset) {
-    if (offset >= heap_.length) return source_.corrupt(heap_.offset, "a name behind the end of its heap");
+    if (offset >= heap_.length) return source_.corrupt(heap_.offset, "a name after the end of its heap");
     const uint64_t length = std::min<uint64_t>(heap_.length - offset, kMostNameBytes);
     PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(heap_.offset + offset, length));
     const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});

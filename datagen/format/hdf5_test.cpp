@@ -334,8 +334,8 @@ TEST_F(Hdf5, AbsurdNumbersAreErrors) {
   EXPECT_ERRC(Errc::truncated, with(40, kDataOffset + 4, 8), "should end at byte 452");
   EXPECT_ERRC(Errc::unsupported, with(13, 4, 1), "8 bytes");
   EXPECT_ERRC(Errc::unsupported, with(8, 4, 1), "version 4");
-  EXPECT_ERRC(Errc::corrupt, with(kSymbolsOffset + 8, 99, 8), "behind the end of its heap");
-  EXPECT_ERRC(Errc::corrupt, with(kSymbolsOffset + 6, 0xffff, 2), "behind the end of its heap");
+  EXPECT_ERRC(Errc::corrupt, with(kSymbolsOffset + 8, 99, 8), "after the end of its heap");
+  EXPECT_ERRC(Errc::corrupt, with(kSymbolsOffset + 6, 0xffff, 2), "after the end of its heap");
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ Result<Dirs> Dirs::parse(const Options& options) {
   std::optional<uint64_t> folder_count;
   if (dirs.starts_with(kHash)) folder_count = parse_digits<uint64_t>(dirs.substr(kHash.size()));
   if (!folder_count || *folder_count == 0 || *folder_count > 1'000'000)
-    return make_error(Errc::invalid_argument, "dirs={}: say class, flat or hash:K with K from 1 to 1000000",
+    return make_error(Errc::invalid_argument, "dirs={}: use class, flat or hash:K with K from 1 to 1000000",
                       dirs);
   return Dirs(false, *folder_count);
 }
@@ -43,7 +43,7 @@ Result<Shards> Shards::parse(const Options& options) {
   if (options.given("dirs") && samples_per_object != 1)
     return make_error(Errc::invalid_argument,
                       "dirs={} has no effect on objects of several samples, which are named by "
-                      "number: leave it out, or say samples_per_file=1 or --format files",
+                      "number: leave it out, or set samples_per_file=1 or --format files",
                       options.text("dirs"));
   return Shards(dirs, shard_count, samples_per_object);
 }

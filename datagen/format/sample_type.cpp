@@ -48,7 +48,7 @@ Result<SampleTypes> SampleTypes::parse(std::string_view text) {
     if (extension.starts_with('.')) extension.remove_prefix(1);
     if (extension.empty() || extension.find_first_of("/.* ") != std::string_view::npos)
       return make_error(Errc::invalid_argument,
-                        "types '{}': say extensions like jpg,png, or any for every file", text);
+                        "types '{}': write extensions such as jpg,png, or any for every file", text);
     types.extensions_.push_back(lower_case(extension));
     types.accepts_any_ = types.accepts_any_ || types.extensions_.back() == "any";
     if (is_last_extension) return types;

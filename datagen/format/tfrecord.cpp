@@ -219,9 +219,10 @@ class TfRecord final : public ShardedFormat {
     for (const Field& field : fields) {
       const uint64_t one_field_bytes = field.varies ? 0 : field_bytes(field);
       if (one_field_bytes > kMostExampleBytes || (bytes += one_field_bytes) > kMostExampleBytes)
-        return make_error(Errc::invalid_argument,
-                          "a tf.Example has at most {} bytes, and these samples have more",
-                          kMostExampleBytes);
+        return make_error(
+            Errc::invalid_argument,
+            "a tf.Example has at most {} bytes, and these samples have more: choose another --format",
+            kMostExampleBytes);
       if (is_dlio_ && &field != fields.data() && (field.name == kImageName || field.name == kSizeName))
         return make_error(Errc::invalid_argument,
                           "features=dlio has a feature '{}' of its own, and these samples a second field of "

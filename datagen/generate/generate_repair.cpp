@@ -24,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 Error other_build_error(std::string_view name, std::string_view why) {
   return make_error(Errc::corrupt,
-                    "'{}' {}: the data set was made by another build of penstock; go on with "
-                    "that one, or make all of it anew in another folder",
+                    "'{}' {}: the data set was made by another build of penstock; resume with that build, or "
+                    "make the whole data set in another folder",
                     name, why);
 }
 

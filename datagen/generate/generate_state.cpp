@@ -124,13 +124,13 @@ namespace {
 
 // Reads an unsigned number. Throws if the value is not one; Json's get() would silently convert it.
 uint64_t unsigned_number(const Json& json) {
-  if (!json.is_number_unsigned()) throw std::invalid_argument("a number that is none to count with");
+  if (!json.is_number_unsigned()) throw std::invalid_argument("not a count");
   return json.get<uint64_t>();
 }
 
 uint32_t fingerprint_of(const Json& json) {
   const uint64_t number = unsigned_number(json.at("fingerprint"));
-  if (number > UINT32_MAX) throw std::invalid_argument("a fingerprint that is none");
+  if (number > UINT32_MAX) throw std::invalid_argument("not a fingerprint");
   return uint32_t(number);
 }
 
@@ -140,7 +140,10 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
   try {
     const Json json = Json::parse(text);
     if (unsigned_number(json.at("schema")) != kSchema)
-      return make_error(Errc::unsupported, "'{}' is of another version of penstock: remove the folder", name);
+      return make_error(Errc::unsupported,
+                        "'{}' is of another version of penstock: resume with that version, or remove the "
+                        "folder and start again",
+                        name);
     return GenerationState{.recipe = json.at("recipe").get<std::string>(),
                            .fingerprint = fingerprint_of(json),
                            .format = json.at("format").get<std::string>(),
@@ -149,8 +152,8 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
                            .settings = json.at("settings").get<std::map<std::string, std::string>>()};
   } catch (const std::exception&) {
     return make_error(Errc::corrupt,
-                      "'{}' is damaged, and only this file tells what the folder is to "
-                      "hold: remove the folder and start again",
+                      "'{}' is damaged, and no other file lists what the folder should contain: remove the "
+                      "folder and start again",
                       name);
   }
 }
@@ -182,7 +185,9 @@ Result<std::optional<GenerationState>> read_generation_state(Backend& backend, s
     return existing.error();
   }
   if (existing->bytes > kMostStateBytes)
-    return make_error(Errc::corrupt, "'{}' is no state file of generate", name);
+    return make_error(Errc::corrupt,
+                      "'{}' is too large for a state file of generate: remove the folder and start again",
+                      name);
   PENSTOCK_ASSIGN(const std::string text, read_text(backend, kGenerationStateName, kMostStateBytes));
   PENSTOCK_ASSIGN(GenerationState state, parse_generation_state(text, name));
   return std::optional<GenerationState>(std::move(state));

@@ -18,6 +18,7 @@
 #include "datagen/target/target_folder.hpp"
 #include "datagen/target/target_room.hpp"
 #include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/units.hpp"
@@ -37,10 +38,11 @@ Error occupied_error(const Tier& tier, std::string_view why, std::string_view re
 Result<GenerationState> load_finished(Tier& tier) {
   const Result<Manifest> existing = Manifest::load(*tier.backend, kManifestName);
   if (!existing.ok() && existing.error().code == Errc::corrupt)
-    return make_error(Errc::corrupt,
-                      "{}, and without it nothing tells what '{}' holds: penstock describe says "
-                      "how to make a new one, or remove the folder and start again",
-                      existing.error().what, tier.root);
+    return make_error(
+        Errc::corrupt,
+        "{}, and no other file lists what '{}' contains: remove the folder and start again, or run "
+        "what this command prints: penstock describe {}",
+        existing.error().what, tier.root, shell_word(tier.spec));
   if (!existing.ok()) return existing.error();
   const Manifest& manifest = *existing;
   const ManifestFacts& facts = manifest.facts();
@@ -185,7 +187,7 @@ Result<void> check_no_writer(Tier& tier) {
   return make_error(Errc::busy,
                     "'{}' is being made by another 'penstock generate' now ({}): wait until it "
                     "ends, or choose another folder",
-                    tier.root, holder.empty() ? "who is not known" : printable(holder));
+                    tier.root, holder.empty() ? "its number is unknown" : printable(holder));
 }
 
 Result<void> check_may_write(Tier& tier) {
@@ -197,7 +199,8 @@ Result<void> check_may_write(Tier& tier) {
     folder = folder.parent_path();
   if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return success();
   if (errno != EACCES && errno != EPERM && errno != EROFS) return success();
-  return errno_error(errno, "--out must lie where you may write; cannot make anything in", folder.native());
+  return errno_error(errno, "--out must be in a folder that you may write to; cannot make anything in",
+                     folder.native());
 }
 
 Result<bool> check_target(Tier& tier, const GenerationState& requested, bool resume) {
@@ -216,7 +219,7 @@ Result<bool> check_target(Tier& tier, const GenerationState& requested, bool res
           "go on with that build, or remove the folder");
     if (how_differs.empty()) return is_finished(tier, requested);
     return occupied_error(tier, fmt::format("was started with {}", how_differs),
-                          "say the same to --resume, or choose another folder");
+                          "give --resume the same values, or choose another folder");
   }
   const bool finished = backend.names().stat(kManifestName).ok();
   if (finished && resume) return check_finished(tier, requested);
@@ -227,7 +230,7 @@ Result<bool> check_target(Tier& tier, const GenerationState& requested, bool res
   return occupied_error(
       tier, fmt::format("is not empty (there is '{}')", found),
       resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "
-               "manifest, penstock describe says how to make a new one"
+               "manifest, penstock describe prints how to make a new one"
              : "choose an empty or a new folder");
 }
 

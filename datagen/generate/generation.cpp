@@ -66,9 +66,10 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
   if (count_request.scale != 0) {
     const double samples = count_request.scale * double(full_recipe->samples());
     if (!(samples > 0 && samples < 9e18))
-      return make_error(Errc::invalid_argument,
-                        "--scale {}: a positive part or multiple of the {} samples of '{}'",
-                        count_request.scale, full_recipe->samples(), info.name);
+      return make_error(
+          Errc::invalid_argument,
+          "--scale {} of the {} samples of '{}' is more than can be counted: choose a smaller one",
+          count_request.scale, full_recipe->samples(), info.name);
     return SampleCount{std::max<uint64_t>(1, uint64_t(std::llround(samples))), ""};
   }
   if (count_request.bytes == 0 && !count_request.size_for) return SampleCount{full_recipe->samples(), ""};
@@ -84,12 +85,20 @@ Result<void> check_size(const Generation& generation, double bytes) {
   const uint64_t samples = generation.state.samples;
   if (!(bytes < double(kMostCorpusBytes)))
     return make_error(Errc::invalid_argument,
-                      "{} samples of '{}' are more bytes than a file system counts (2^63)", samples,
-                      generation.state.recipe);
+                      "{} samples of '{}' are more bytes than a file system counts (2^63): make fewer",
+                      samples, generation.state.recipe);
   const uint64_t memory = memory_bytes();
-  if (generation.objects > kMostObjects || (memory != 0 && samples > memory / kManifestBytesPerSample))
-    return make_error(Errc::invalid_argument,
-                      "{} samples are too many: their manifest must fit into this machine's memory", samples);
+  if (generation.objects > kMostObjects)
+    return make_error(
+        Errc::invalid_argument,
+        "{} samples in {} objects are too many: a manifest lists at most {} objects; make fewer "
+        "samples, or set samples_per_file",
+        samples, generation.objects, kMostObjects);
+  if (memory != 0 && samples > memory / kManifestBytesPerSample)
+    return make_error(
+        Errc::invalid_argument,
+        "{} samples are too many: their manifest does not fit into this machine's memory; make fewer",
+        samples);
   return success();
 }
 
@@ -208,8 +217,8 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
   PENSTOCK_ASSIGN(options, Options::parse(tables, settings, "setting"));
   if (has_option(format_info->options, "types") && options.given("types"))
     return make_error(Errc::invalid_argument,
-                      "types has no effect on what is made: leave it out (--types of --scan says what is "
-                      "taken for samples; pictures are PNG with codec=png)");
+                      "types has no effect on generated data: leave it out (--types is for --scan; codec=png "
+                      "makes PNG pictures)");
   const std::string_view per_object_key = kSamplesPerFileOption.name;
   const bool has_per_object = has_option(format_info->options, per_object_key) && options.has(per_object_key);
   PENSTOCK_ASSIGN(const SampleCount count,

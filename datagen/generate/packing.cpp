@@ -47,7 +47,9 @@ class DiscardBackend final : public Backend, private Namespace {
     Result<void> publish(Durability /*wanted*/, IfExists /*if_exists*/) override { return success(); }
   };
 
-  static Error refuse() { return make_error(Errc::unsupported, "nothing is kept here"); }
+  static Error refuse() {
+    return make_error(Errc::unsupported, "a back end that only counts bytes keeps no objects");
+  }
 
   Result<void> list_all(std::string_view, const std::function<bool(const Entry&)>&,
                         const std::function<void(std::string_view)>&) override {

@@ -66,7 +66,9 @@ Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes)
   PENSTOCK_ASSIGN(const Options options,
                   Options::parse(kKeys, arguments_after_app(text), "key of --size-for"));
   if (!options.given("accelerators"))
-    return make_error(Errc::invalid_argument, "--size-for {}: add accelerators=N", text);
+    return make_error(Errc::invalid_argument,
+                      "--size-for {0}: the number of accelerators is missing: --size-for {0},accelerators=8",
+                      text);
   for (const char* key : {"accelerators", "hosts", "batch"})
     if (options.has(key) && options.integer(key) > kMostCount)
       return make_error(Errc::invalid_argument, "--size-for: {}={}: at most {}", key, options.integer(key),

@@ -26,8 +26,7 @@ Result<Hdf5Driver> parse_hdf5_driver(std::string_view name) {
 Result<std::string> path_for_hdf5(const Backend& backend, std::string_view name, Hdf5Driver driver) {
   if (const auto native = backend.native_path(name)) return native->string();
   return make_error(Errc::unsupported,
-                    "HDF5's driver {} reads files alone, and '{}' is none: use "
-                    "the driver reader",
+                    "HDF5's driver {} only reads files, and '{}' is not one: use the driver reader",
                     hdf5_driver_name(driver), name);
 }
 

@@ -80,7 +80,7 @@ Result<void> LibraryInput::read(const std::string& data_set, std::span<const uin
   const bool is_selected =
       out.empty() || lengths.empty() ||
       H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, first.data(), nullptr, lengths.data(), nullptr) >= 0;
-  if (!memory || !is_selected) return library_error("cannot choose a block of", data_set);
+  if (!memory || !is_selected) return library_error("cannot select a block of", data_set);
   if (H5Dread(handle.get(), native_type(element), memory.get(), space.get(), transfer, out.data()) < 0)
     return library_error("cannot read", data_set);
   return success();
@@ -99,10 +99,10 @@ Result<LibraryInput::OpenDataSet> LibraryInput::open_data_set(const std::string&
   opened.space = Hdf5Id(H5Dget_space(opened.handle.get()), &H5Sclose);
   const hid_t space = opened.space.get();
   const int dimensions = opened.space ? H5Sget_simple_extent_ndims(space) : -1;
-  if (dimensions < 0) return library_error("cannot look at", data_set);
+  if (dimensions < 0) return library_error("cannot read the shape of", data_set);
   std::vector<hsize_t> extent(static_cast<size_t>(dimensions));
   if (dimensions > 0 && H5Sget_simple_extent_dims(space, extent.data(), nullptr) < 0)
-    return library_error("cannot look at", data_set);
+    return library_error("cannot read the shape of", data_set);
   opened.shape.assign(extent.begin(), extent.end());
   return opened;
 }

@@ -17,7 +17,7 @@ bool true_on_all_ranks(bool true_here) {
 Result<std::unique_ptr<Hdf5Input>> open_on_all_ranks(const std::string& path, std::string_view name,
                                                      Hdf5Driver driver) {
   if (!true_on_all_ranks(!path.empty()))
-    return make_error(Errc::io, "cannot open '{}': another rank of the job could not", name);
+    return make_error(Errc::io, "cannot open '{}': another rank of the job failed to", name);
   auto input = std::make_unique<LibraryInput>(name, nullptr);
   const std::scoped_lock lock(hdf5_mutex());
   const Hdf5Quiet quiet;

@@ -118,7 +118,7 @@ Result<void> use_reader_driver(hid_t access, ReaderSource& source) {
   static const hid_t kDriverId = H5FDregister(&kDriverClass);
   ReaderSource* const pointer = &source;
   if (kDriverId >= 0 && H5Pset_driver(access, kDriverId, &pointer) >= 0) return success();
-  return make_error(Errc::internal, "HDF5's library takes no driver of ours");
+  return make_error(Errc::internal, "HDF5's library refuses Penstock's driver reader");
 }
 
 }  // namespace penstock

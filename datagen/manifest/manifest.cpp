@@ -81,7 +81,7 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
     return damage("odd header size");
   if (!has_object_crcs) add_object_crcs(header);
   if (header.file_bytes != bytes.size())
-    return damage(fmt::format("it has {} bytes, its header says {}", bytes.size(), header.file_bytes));
+    return damage(fmt::format("it has {} bytes, but {} by its header", bytes.size(), header.file_bytes));
   if (header.names_per_block != manifest_layout::kNamesPerBlock)
     return damage(fmt::format("{} names in a block", header.names_per_block));
   return header;
@@ -110,7 +110,7 @@ Result<void> check_sections(const Header& header, std::span<const std::byte> byt
       return damage(fmt::format("there are bytes before section {}", i));
     end = row.offset + row.bytes;
   }
-  if (end != header.file_bytes) return damage("bytes behind the last section");
+  if (end != header.file_bytes) return damage("bytes after the last section");
   if (header.rows[manifest_layout::kFacts].bytes > manifest_layout::kMostFactsBytes)
     return damage("its facts are too long");
   return success();
@@ -253,7 +253,7 @@ Result<void> Manifest::check() const {
     if (!in.ok() || !check_object_name(name).ok() || name.empty())
       return damage(fmt::format("object {} has no proper name", object));
   }
-  if (!in.at_end()) return damage("bytes behind the last name");
+  if (!in.at_end()) return damage("bytes after the last name");
   return success();
 }
 

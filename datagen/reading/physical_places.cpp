@@ -39,7 +39,7 @@ class ObjectLayout {
     const Fd fd(retry_eintr([&] { return ::openat(folder, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC); }));
     if (!fd) return errno_error(errno, "cannot open", name);
     struct stat status {};
-    if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", name);
+    if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot inspect", name);
     inode_ = status.st_ino;
     return query_extents(fd.get(), bytes);
   }
@@ -88,9 +88,8 @@ class ObjectLayout {
 Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backend) {
   const auto path = backend.native_path("");
   if (!path)
-    return make_error(
-        Errc::unsupported,
-        "the order in which objects lie on their device is known of files of this machine alone");
+    return make_error(Errc::unsupported,
+                      "the order of objects on their device is known only of files of this machine");
   const Fd folder(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return errno_error(errno, "cannot open folder", path->string());
   // For each object, the end of the last sample in it. Extents after that are not needed.

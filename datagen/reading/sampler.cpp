@@ -15,10 +15,10 @@ Result<Shuffle> parse_buffer(std::string_view text) {
     return make_error(Errc::invalid_argument, "shuffle '" + std::string(text) + "': " + why +
                                                   "; write buffer:1000 for a buffer of 1000 samples");
   };
-  if (text == kBufferName) return shuffle_error("of how many samples?");
+  if (text == kBufferName) return shuffle_error("the number of samples is missing");
   const Result<uint64_t> entries = parse_count(text.substr(kBufferName.size() + 1));
   if (!entries.ok()) return shuffle_error(entries.error().what);
-  if (*entries == 0) return shuffle_error("a buffer needs a place at least");
+  if (*entries == 0) return shuffle_error("a buffer has at least one sample");
   return Shuffle::buffer(*entries);
 }
 

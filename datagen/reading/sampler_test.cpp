@@ -193,7 +193,7 @@ TEST(Shuffle, ErrorsNameTheValidArguments) {
                                                                      {"local:3", "buffer:N"},
                                                                      {"buffer", "buffer:1000"},
                                                                      {"buffer:", "buffer:1000"},
-                                                                     {"buffer:0", "a place at least"},
+                                                                     {"buffer:0", "at least one sample"},
                                                                      {"buffer:-1", "whole number"},
                                                                      {"buffer:1.5", "whole number"},
                                                                      {"buffer:ten", "whole number"},

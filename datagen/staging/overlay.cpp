@@ -18,7 +18,7 @@ namespace penstock {
 namespace {
 
 Error read_only_error() {
-  return make_error(Errc::unsupported, "an overlay of two tiers is only read: write to one of them");
+  return make_error(Errc::unsupported, "an overlay of two tiers is read-only: write to one of them");
 }
 
 class OverlayNamespace final : public Namespace {
@@ -145,8 +145,10 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
     if (prefix == ".") return std::string();
     if (!prefix.empty() && !prefix.starts_with("..")) return prefix;
   }
-  return make_error(Errc::invalid_argument, "the corpus '{}' is not inside the plan's slow tier, {}",
-                    corpus.tier.root, slow.root);
+  return make_error(
+      Errc::invalid_argument,
+      "the corpus '{}' is not inside the plan's slow tier, {}: name one that is, or leave --overlay out",
+      corpus.tier.root, slow.root);
 }
 
 // Checks that each copy on the fast tier exists and matches its original, by size and modification time.
@@ -158,18 +160,18 @@ Result<void> check_staged(OverlayTiers& tiers, const StagingPlan& plan,
     const auto staged_copy = tiers.fast.backend->names().stat(file.name);
     if (!staged_copy.ok() && staged_copy.error().code != Errc::not_found) return staged_copy.error();
     if (!staged_copy.ok())
-      return make_error(Errc::not_found, "'{}' is not on tier '{}' yet: {}", file.name, tiers.fast.name,
-                        remedy);
+      return make_error(Errc::not_found, "'{}' is not on tier '{}' yet; to copy it: {}", file.name,
+                        tiers.fast.name, remedy);
     if (staged_copy->folder || staged_copy->bytes != file.bytes)
       return make_error(Errc::corrupt,
-                        "'{}' on tier '{}' is not the copy that the plan speaks of: "
-                        "take it away, then {}",
+                        "'{}' on tier '{}' is not the copy that the plan lists: remove it, then: {}",
                         file.name, tiers.fast.name, remedy);
     if (const std::string change = describe_change(tiers.slow, file); !change.empty())
-      return make_error(Errc::corrupt,
-                        "'{}' was changed since the plan was made ({}): its copy is old. penstock "
-                        "stage revert {}, and advise anew",
-                        file.name, change, plan_file.native());
+      return make_error(
+          Errc::corrupt,
+          "'{}' was changed since the plan was made ({}): its copy is old. Make a new plan with "
+          "penstock stage advise, after: penstock stage revert {}",
+          file.name, change, shell_word(plan_file.native()));
     return success();
   });
 }
@@ -183,7 +185,7 @@ const OverlayBackend* overlay_in(const Tier& tier) {
 std::string describe_change(Tier& slow, const PlannedFile& file) {
   if (const auto path = slow.backend->native_path(file.name)) {
     struct stat status {};
-    if (::stat(path->c_str(), &status) != 0) return "it cannot be looked at";
+    if (::stat(path->c_str(), &status) != 0) return std::strerror(errno);
     if (uint64_t(status.st_size) != file.bytes)
       return fmt::format("{} bytes in place of {}", status.st_size, file.bytes);
     const int64_t mtime_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
@@ -213,7 +215,7 @@ Result<Tier> open_planned_tier(const PlannedTier& planned) {
   // data on the device would not be found, and copies would fill another file system.
   if (const auto missing = missing_folder(tier))
     return make_error(Errc::not_found,
-                      "there is no folder '{}', the plan's tier '{}': mount it, or make it first",
+                      "there is no folder '{}', the plan's tier '{}': mount it, or make that folder",
                       missing->native(), tier.name);
   return tier;
 }
@@ -225,8 +227,8 @@ std::unique_ptr<Backend> make_overlay(OverlayTiers tiers) {
 Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plan_file));
   if (!plan.should_stage)
-    return make_error(Errc::invalid_argument, "'{}' says not to stage anything: {}", plan_file.native(),
-                      plan.reason);
+    return make_error(Errc::invalid_argument, "the plan '{}' stages nothing ({}): leave --overlay out",
+                      plan_file.native(), plan.reason);
   OverlayTiers tiers;
   PENSTOCK_ASSIGN(tiers.slow, open_planned_tier(plan.slow));
   PENSTOCK_ASSIGN(tiers.fast, open_planned_tier(plan.fast));

@@ -28,12 +28,12 @@ StagedState state_from_json(const Json& json) {
   for (const Json& name : json.at("folders")) state.new_folders.push_back(checked_name(name));
   for (const Json& farm : json.at("farms")) {
     state.link_farms.push_back(farm.get<std::string>());
-    if (!state.link_farms.back().starts_with('/')) throw std::invalid_argument("a farm without a place");
+    if (!state.link_farms.back().starts_with('/')) throw std::invalid_argument("a link farm without a path");
   }
   for (const Json& one : json.at("copied")) {
     PublishedObject copy{.bytes = count_member(one, "bytes")};
     const uint64_t crc = count_member(one, "crc32c");
-    if (crc > UINT32_MAX) throw std::invalid_argument("'crc32c' is none");
+    if (crc > UINT32_MAX) throw std::invalid_argument("'crc32c' is not a checksum");
     copy.crc32c = uint32_t(crc);
     state.copied.emplace(checked_name(one.at("name")), copy);
   }

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kPlanKind = "staging plan";
 
 Error plan_error(std::string_view where, std::string_view why) {
-  return make_error(Errc::corrupt, "'{}' {}: make it anew with penstock stage advise", where, why);
+  return make_error(Errc::corrupt, "'{}' {}: make it again with penstock stage advise", where, why);
 }
 
 Json tier_to_json(const PlannedTier& tier) {
@@ -29,7 +29,7 @@ Json tier_to_json(const PlannedTier& tier) {
 PlannedTier tier_from_json(const Json& json) {
   PlannedTier tier{json.at("name").get<std::string>(), json.at("spec").get<std::string>(),
                    json.at("root").get<std::string>()};
-  if (tier.spec.empty() || !tier.root.starts_with('/')) throw std::invalid_argument("a tier without a place");
+  if (tier.spec.empty() || !tier.root.starts_with('/')) throw std::invalid_argument("a tier without a path");
   return tier;
 }
 
@@ -67,7 +67,7 @@ void read_files(const Json& json, StagingPlan& plan) {
     if (!mtime.is_number_integer()) throw std::invalid_argument("'mtime_ns' is no whole number");
     file.mtime_ns = mtime.get<int64_t>();
     if (!check_object_name(file.name).ok() || (!plan.files.empty() && plan.files.back().name >= file.name))
-      throw std::invalid_argument("names that no plan has, or not in order");
+      throw std::invalid_argument("names that are not allowed, or not in order");
     plan.files.push_back(std::move(file));
   }
 }
@@ -76,10 +76,10 @@ StagingPlan plan_from_json(const Json& json) {
   StagingPlan plan;
   plan.id = json.at("id").get<std::string>();
   if (plan.id.size() != 16 || plan.id.find_first_not_of("0123456789abcdef") != std::string::npos)
-    throw std::invalid_argument("'id' is none");
+    throw std::invalid_argument("'id' is not an id");
   plan.made_at = json.at("made").get<std::string>();
   const auto verdict = json.at("verdict").get<std::string>();
-  if (verdict != "stage" && verdict != "don't stage") throw std::invalid_argument("'verdict' is none");
+  if (verdict != "stage" && verdict != "don't stage") throw std::invalid_argument("'verdict' is unknown");
   plan.should_stage = verdict == "stage";
   plan.reason = json.at("reason").get<std::string>();
   plan.policy = json.at("policy").get<std::string>();

@@ -118,7 +118,8 @@ Result<std::vector<std::string>> launcher_of(const YAML::Node& value, const fs::
   }
   if (std::none_of(words.begin(), words.end(),
                    [](const std::string& word) { return word.find(kRanksPlaceholder) != std::string::npos; }))
-    return bad_file(file, "'launcher' needs the words that start ranks, with {} where their number goes: {}",
+    return bad_file(file,
+                    "'launcher' needs the command that starts ranks, with {} in place of their number: {}",
                     kRanksPlaceholder, "mpirun -n {ranks}");
   return words;
 }
@@ -179,8 +180,7 @@ namespace {
 
 Error no_yaml_error(const std::filesystem::path& file) {
   return make_error(Errc::unsupported,
-                    "cannot read '{}': this build lacks yaml-cpp; give the flags "
-                    "on the line",
+                    "cannot read '{}': this build lacks yaml-cpp; give the flags on the command line",
                     file.string());
 }
 

@@ -75,7 +75,7 @@ TEST_F(SiteFiles, ErrorsNameTheFile) {
        {std::pair("raed: {}\n", "did you mean 'read'?"), std::pair("tires: {}\n", "did you mean 'tiers'?"),
         std::pair("defaults: {thraeds: 1}\n", "did you mean 'threads'?"),
         std::pair("tiers: {fast: here}\n", "needs BACKEND:PATH"),
-        std::pair("tiers: {'a b': /x}\n", "no name for a tier"),
+        std::pair("tiers: {'a b': /x}\n", "not a name for a tier"),
         std::pair("tiers: {fast: {limit: 1MB/s}}\n", "its 'spec'"),
         std::pair("tiers: {fast: {spec: /x, limit: [1]}}\n", "option 'limit'"),
         std::pair("tiers: [/x]\n", "mapping of names"), std::pair("launcher: mpirun -n 4\n", "{ranks}"),

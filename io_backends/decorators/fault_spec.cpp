@@ -61,7 +61,7 @@ Result<const std::remove_extent_t<Rows>*> find_row(const Rows& rows, std::string
 }
 
 Error bad_fault(std::string_view text, std::string_view why) {
-  return make_error(Errc::invalid_argument, "bad fault '" + std::string(text) + "': " + std::string(why));
+  return make_error(Errc::invalid_argument, "fault '" + std::string(text) + "': " + std::string(why));
 }
 
 Result<void> parse_when(std::string_view text, std::string_view when, Fault& fault) {

@@ -39,7 +39,7 @@ constexpr FaultPoint kFaultPoints[] = {
     {CallKind::read, Scope::read, "cannot read"},
     {CallKind::view, Scope::read, "cannot read"},
     {CallKind::list, Scope::names, "cannot list"},
-    {CallKind::stat, Scope::names, "cannot look at"},
+    {CallKind::stat, Scope::names, "cannot inspect"},
     {CallKind::make_folders, Scope::names, "cannot make folder"},
     {CallKind::rename, Scope::names, "cannot rename"},
     {CallKind::remove, Scope::names, "cannot remove"},

@@ -83,7 +83,7 @@ Residency by_mincore(int fd, const struct stat& status) {
 Result<Residency> residency(const std::filesystem::path& file) {
   PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot ask for the cached pages of"));
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", file.native());
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot inspect", file.native());
   Cachestat cache;
   if (::syscall(kCachestat, fd.get(), kWholeFile, &cache, 0U) != 0) return by_mincore(fd.get(), status);
   const auto total = uint64_t(status.st_size);

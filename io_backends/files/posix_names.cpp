@@ -84,7 +84,7 @@ Result<bool> describe(const PosixRoot& root, int folder, const dirent& found, En
   struct stat status {};
   if (::fstatat(folder, found.d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return false;
-    return root.error(errno, "cannot look at", entry.name);
+    return root.error(errno, "cannot inspect", entry.name);
   }
   entry.link = S_ISLNK(status.st_mode);
   if (entry.link && ::fstatat(folder, found.d_name, &status, 0) != 0) {
@@ -127,7 +127,7 @@ Result<Entry> PosixNamespace::stat(std::string_view name) {
   PENSTOCK_ASSIGN(const int root, root_.fd());
   struct stat status {};
   if (::fstatat(root, SystemName(name).get(), &status, 0) != 0)
-    return root_.error(errno, "cannot look at", name);
+    return root_.error(errno, "cannot inspect", name);
   Entry entry{std::string(name), 0, S_ISDIR(status.st_mode)};
   if (!entry.folder) entry.bytes = uint64_t(status.st_size);
   return entry;
@@ -229,7 +229,7 @@ Result<uint64_t> PosixNamespace::free_bytes() {
   while (::statvfs(path.c_str(), &file_system) != 0) {
     if (errno == EINTR) continue;
     if ((errno != ENOENT && errno != ENOTDIR) || !path.has_relative_path())
-      return root_.error(errno, "cannot ask for the free space of", "");
+      return root_.error(errno, "cannot read the free space of", "");
     path = path.parent_path();
   }
   // f_bavail is the free space without root's reserve, as df reports it

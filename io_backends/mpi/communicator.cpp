@@ -216,7 +216,7 @@ Result<void> MpiRanks::broadcast(std::vector<std::byte>& bytes) {
   PENSTOCK_TRY(wait_until_done("broadcast to the ranks", [&](MPI_Request* request) {
     return MPI_Ibcast(&size, 1, MPI_UINT64_T, 0, comm_, request);
   }));
-  if (size > INT_MAX) return make_error(Errc::internal, "rank 0 told the others more than 2 GiB at once");
+  if (size > INT_MAX) return make_error(Errc::internal, "rank 0 sent the others more than 2 GiB at once");
   bytes.resize(size);
   return wait_until_done("broadcast to the ranks", [&](MPI_Request* request) {
     return MPI_Ibcast(bytes.data(), int(size), MPI_BYTE, 0, comm_, request);

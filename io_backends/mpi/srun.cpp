@@ -54,8 +54,8 @@ bool has_older_interface() {
 Result<void> ranks_can_join(const Launch& launch) {
   if (!is_task_without_pmix(launch) || has_older_interface()) return success();
   return make_error(Errc::unsupported,
-                    "{} says {} ranks, and Open MPI cannot join them without PMIx: say srun --mpi=pmix (srun "
-                    "--mpi=list tells what there is), or start them by mpirun within salloc or sbatch",
+                    "{} is {}, and Open MPI cannot join ranks without PMIx: use srun --mpi=pmix (srun "
+                    "--mpi=list lists what srun has), or start them by mpirun within salloc or sbatch",
                     launch.size_variable, launch.ranks);
 }
 

@@ -119,7 +119,8 @@ class Parser {
     const bool is_empty_element = tag->ends_with('/');
     if (is_empty_element) tag->remove_suffix(1);
     const std::string_view name = tag->substr(0, std::min(tag->find_first_of(" \t\r\n"), tag->size()));
-    if (name.empty() || name.find('<') != std::string_view::npos) return bad_xml("it holds a bad tag");
+    if (name.empty() || name.find('<') != std::string_view::npos)
+      return bad_xml("it has a tag that is not valid");
     if (name_starts_.size() == kMaxNesting) return bad_xml("it is nested too deeply");
     if (name_starts_.empty() && found_element_) return bad_xml("it has more than one element");
     found_element_ = true;
@@ -195,7 +196,7 @@ Result<Listing> parse_listing(std::string_view xml) {
   }));
   if (!is_listing) return bad_xml("it is no listing");
   if (!fault.empty()) return bad_xml(fault);
-  if (!truncated) return bad_xml("the listing does not say whether it is complete (IsTruncated)");
+  if (!truncated) return bad_xml("the listing lacks IsTruncated, so whether it is complete is unknown");
   if (!*truncated) listing.next_token.clear();
   if (*truncated && listing.next_token.empty()) return bad_xml("a listing goes on, but not where");
   if (encoded) {

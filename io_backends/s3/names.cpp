@@ -93,7 +93,8 @@ class S3Names final : public Namespace {
     do {
       PENSTOCK_ASSIGN(const Listing page, store_.list_page(folder, kPageEntries, true, token));
       if (!page.next_token.empty() && page.next_token == token)
-        return make_error(Errc::corrupt, "the server's listing of '" + std::string(folder) + "' never ends");
+        return make_error(Errc::corrupt, "the server's listing of '" + std::string(folder) +
+                                             "' never ends: it repeats its last page");
       folder_exists = folder_exists || !page.objects.empty() || !page.prefixes.empty();
       for (const std::string& key : page.prefixes)
         if (key.starts_with(folder_key) && key.size() > folder_key.size() &&
@@ -113,11 +114,11 @@ class S3Names final : public Namespace {
     if (!name.empty()) {
       PENSTOCK_ASSIGN(const Answer answer, store_.head(name));
       if (answer.ok()) return Entry{std::string(name), answer.object_bytes, false};
-      if (answer.status != 404) return refusal_error(answer, store_.settings(), "cannot look at", name);
+      if (answer.status != 404) return refusal_error(answer, store_.settings(), "cannot inspect", name);
     }
     PENSTOCK_ASSIGN(const bool folder, store_.has_folder(name));
     if (folder || name.empty()) return Entry{std::string(name), 0, true};
-    return errno_error(ENOENT, "cannot look at", name);
+    return errno_error(ENOENT, "cannot inspect", name);
   }
 
   // Makes nothing, because a folder exists as soon as an object below it does. Fails if an object has the
@@ -176,7 +177,7 @@ class S3Names final : public Namespace {
   Result<std::unique_ptr<Lock>> lock(std::string_view name) override;
 
   Result<uint64_t> free_bytes() override {
-    return make_error(Errc::unsupported, "object stores do not say how much they would still take");
+    return make_error(Errc::unsupported, "object stores do not report their free space");
   }
 
  private:
@@ -206,10 +207,10 @@ Result<std::optional<std::string>> S3Names::stale_lock_etag(std::string_view nam
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), size_t(answer.bytes));
   const auto holder = parse_holder(text);
   if (holder && has_ended(*holder)) return std::optional(std::move(answer.etag));
-  std::string holder_name = "somebody";
+  std::string holder_name = "an unknown process";
   if (holder) holder_name = "process " + std::to_string(holder->process_id) + " on " + holder->host;
   return make_error(Errc::busy, "'" + std::string(name) + "' is locked by " + holder_name +
-                                    "; if that is gone for good, remove the object");
+                                    "; if that process has ended, remove the object");
 }
 
 Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
@@ -251,7 +252,8 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   if (existing.ok() && existing.mark == own_holder.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, own_holder.mark));
   if (answer.lacks_result) return refusal_error(answer, store_.settings(), "cannot lock", name);
-  return make_error(Errc::busy, "'" + std::string(name) + "' was locked by somebody else just now");
+  return make_error(Errc::busy,
+                    "'" + std::string(name) + "' was locked by another process just now: try again");
 }
 
 }  // namespace

@@ -101,8 +101,8 @@ void Reads::on_head(const Piece& piece, const Answer& answer) {
   if (!wanted.whole_object || answer.status != 206) return;
   if (read.length && read.length != answer.object_bytes) return fail(read, replaced_error(wanted.name));
   if (answer.object_bytes == 0)
-    return fail(read, make_error(Errc::corrupt,
-                                 "the server does not say how large '" + std::string(wanted.name) + "' is"));
+    return fail(read, make_error(Errc::corrupt, "the server does not report the size of '" +
+                                                    std::string(wanted.name) + "'"));
   const Result<void> fits = check_fits(wanted.name, answer.object_bytes, wanted.out.size());
   if (!fits.ok()) return fail(read, fits.error());
   if (!read.length) read.bytes_requested = std::min(read.bytes_requested, answer.object_bytes);

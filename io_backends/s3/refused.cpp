@@ -34,12 +34,13 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
   };
   const std::string bucket = "'" + settings.endpoint.bucket + "' at " + settings.endpoint.server;
   if (refusal.code == "SignatureDoesNotMatch")
-    return error(Errc::permission_denied,
-                 "the server refuses the signature: the secret key is not the one of this access key");
+    return error(
+        Errc::permission_denied,
+        "the server refuses the signature: correct the secret key, which does not belong to this access key");
   if (refusal.code == "InvalidAccessKeyId")
-    return error(Errc::permission_denied, "the server does not know the access key");
+    return error(Errc::permission_denied, "the server does not know the access key: correct it");
   if (refusal.code == "ExpiredToken" || refusal.code == "InvalidToken")
-    return error(Errc::permission_denied, "the session token is no longer good: get a new one");
+    return error(Errc::permission_denied, "the session token is not valid any more: get a new one");
   if (refusal.code == "RequestTimeTooSkewed")
     return error(Errc::permission_denied, "this machine's clock is not the server's: set it right");
   if (refusal.code == "NoSuchBucket")
@@ -68,7 +69,7 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
     case 412:
       return errno_error(EEXIST, operation, object);
     case 409:
-      return error(Errc::busy, "somebody else changes it right now");
+      return error(Errc::busy, "another client changes it now: try again");
     case 501:
       return error(Errc::unsupported, "the server cannot do that: " + refusal.message);
     case 507:

@@ -472,7 +472,7 @@ Error Transfers::transport_error(const Slot& slot, CURLcode code) const {
   if (slot.answer.tries > 1) what += " (tried " + std::to_string(slot.answer.tries) + " times)";
   if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE)
     return make_error(Errc::permission_denied,
-                      what + ": AWS_CA_BUNDLE names a file of certificates to trust");
+                      what + ": set AWS_CA_BUNDLE to a file of certificates to trust");
   if (code == CURLE_OPERATION_TIMEDOUT) return make_error(Errc::timed_out, std::move(what));
   if (code == CURLE_OUT_OF_MEMORY) return make_error(Errc::exhausted, std::move(what));
   return make_error(Errc::io, std::move(what));

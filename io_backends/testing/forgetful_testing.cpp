@@ -115,7 +115,7 @@ class ForgetfulReader final : public Reader {
       : state_(state), boot_(state.boots), blob_(std::move(blob)), name_(name), moved_(moved) {}
 
   Result<uint64_t> size() override {
-    PENSTOCK_TRY(state_.check_power("cannot look at", name_, boot_));
+    PENSTOCK_TRY(state_.check_power("cannot inspect", name_, boot_));
     return uint64_t{blob_->size()};
   }
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
@@ -243,9 +243,9 @@ class ForgetfulNamespace final : public Namespace {
   Result<Entry> stat(std::string_view name) override {
     PENSTOCK_TRY(check_folder_name(name));
     const std::lock_guard lock(state_.mutex);
-    PENSTOCK_TRY(state_.check_power("cannot look at", name));
+    PENSTOCK_TRY(state_.check_power("cannot inspect", name));
     const Node* node = disk_.files.find(name);
-    if (node == nullptr) return errno_error(ENOENT, "cannot look at", name);
+    if (node == nullptr) return errno_error(ENOENT, "cannot inspect", name);
     return entry_of(std::string(name), *node);
   }
 

@@ -65,7 +65,7 @@ class CutReader final : public ReaderWrapper {
       : ReaderWrapper(std::move(inner)), name_(name), power_(power) {}
 
   Result<uint64_t> size() override {
-    PENSTOCK_TRY(power_.check_power("cannot look at", name_));
+    PENSTOCK_TRY(power_.check_power("cannot inspect", name_));
     return inner().size();
   }
   Result<void> read_at(uint64_t offset, std::span<std::byte> out) override {
@@ -127,7 +127,7 @@ class CutNamespace final : public NamespaceWrapper {
     return inner().list_all(folder, visit, skipped);
   }
   Result<Entry> stat(std::string_view name) override {
-    PENSTOCK_TRY(power_.check_power("cannot look at", name));
+    PENSTOCK_TRY(power_.check_power("cannot inspect", name));
     return inner().stat(name);
   }
   Result<void> make_folders(std::string_view folder) override {

@@ -253,8 +253,9 @@ void describe_choice(std::string_view head, NamedTiers named, const OptionWord* 
 
 Result<void> check_named_tier(std::string_view name, std::string_view spec) {
   if (!is_tier_name(name))
-    return make_error(Errc::invalid_argument,
-                      "'" + std::string(name) + "' is no name for a tier: letters, digits, '_', '-' and '.'");
+    return make_error(
+        Errc::invalid_argument,
+        "'" + std::string(name) + "' is not a name for a tier: use letters, digits, '_', '-' and '.'");
   PENSTOCK_ASSIGN(const TierText parts, split_text(spec));
   if (parts.head.find(':') == std::string_view::npos && parts.head.find('/') == std::string_view::npos)
     return tier_error(spec, "tier '" + std::string(name) + "' needs BACKEND:PATH or a path with a '/'");

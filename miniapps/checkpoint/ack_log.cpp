@@ -39,7 +39,7 @@ Result<void> remove_torn_line(int file, const std::string& path) {
   constexpr off_t kMostLineBytes = 64;  // longer than any line
   struct stat facts {};
   if (::fstat(file, &facts) != 0)
-    return errno_error(errno, "cannot look at the log of acknowledgements", path);
+    return errno_error(errno, "cannot inspect the log of acknowledgements", path);
   if (!S_ISREG(facts.st_mode)) return success();
   const off_t tail_begin = std::max<off_t>(0, facts.st_size - kMostLineBytes);
   std::string tail(size_t(facts.st_size - tail_begin), '\0');
@@ -50,7 +50,7 @@ Result<void> remove_torn_line(int file, const std::string& path) {
   if (line_begin == tail.size()) return success();
   if ((line_begin == 0 && tail_begin > 0) || !begins_a_line(std::string_view(tail).substr(line_begin)))
     return make_error(Errc::invalid_argument,
-                      "'" + path + "' is no log of acknowledgements: name another --ack-log");
+                      "'" + path + "' is not a log of acknowledgements: name another --ack-log");
   if (retry_eintr([&] { return ::ftruncate(file, tail_begin + off_t(line_begin)); }) != 0)
     return errno_error(errno, "cannot write the log of acknowledgements", path);
   return success();

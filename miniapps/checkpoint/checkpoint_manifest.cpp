@@ -44,13 +44,12 @@ std::string hex_of(const std::vector<uint32_t>& chunks) {
 }
 
 std::vector<uint32_t> chunks_from(const std::string& text) {
-  if (text.size() % kCrcDigits != 0) throw std::invalid_argument("checksums that are cut short");
+  if (text.size() % kCrcDigits != 0) throw std::invalid_argument("checksums that are cut off");
   std::vector<uint32_t> chunks(text.size() / kCrcDigits);
   const char* digits = text.data();
   for (uint32_t& crc : chunks) {
     const auto [stop, failure] = std::from_chars(digits, digits + kCrcDigits, crc, 16);
-    if (failure != std::errc{} || stop != digits + kCrcDigits)
-      throw std::invalid_argument("a checksum that is none");
+    if (failure != std::errc{} || stop != digits + kCrcDigits) throw std::invalid_argument("not a checksum");
     digits += kCrcDigits;
   }
   return chunks;
@@ -138,7 +137,7 @@ Result<CheckpointId> parse_checkpoint_folder(std::string_view folder) {
     const auto generation = std::from_chars(step.ptr + 1, end, id.generation);
     if (generation.ec == std::errc{} && generation.ptr == end && folder_of(id) == folder) return id;
   }
-  return make_error(Errc::invalid_argument, "'{}' is no checkpoint: write it as {}", folder,
+  return make_error(Errc::invalid_argument, "'{}' is not a checkpoint: write it as {}", folder,
                     folder_of({120, 0}));
 }
 
@@ -268,7 +267,7 @@ Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text,
 
 Result<void> check_chunk(const CheckpointFile& file, uint64_t index, uint32_t crc, std::string_view object) {
   if (index < file.chunks.size() && file.chunks[index] == crc) return success();
-  return make_error(Errc::corrupt, "'{}' is not what was saved, from byte {} on", object,
+  return make_error(Errc::corrupt, "'{}' differs from what was saved, from byte {} on", object,
                     index * kCheckpointChunk);
 }
 

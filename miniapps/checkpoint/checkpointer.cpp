@@ -119,8 +119,7 @@ class TieredCheckpointer final : public Checkpointer {
 
 Result<void> TieredCheckpointer::open_as_root(const Tier& slow, const Tier* fast) {
   PENSTOCK_TRY(check_run_name(policy_.run));
-  if (policy_.keep_on_slow == 0)
-    return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
+  if (policy_.keep_on_slow == 0) return make_error(Errc::invalid_argument, "--keep must be at least 1");
   PENSTOCK_ASSIGN(stores_, open_and_lock_run(policy_.run, slow, fast));
   if (fast == nullptr) return success();
   drainer_ = std::make_unique<Drainer>(policy_, *stores_.fast, *stores_.slow, ledger_);
@@ -215,7 +214,7 @@ Result<void> TieredCheckpointer::wait_until_reached(const CheckpointId& id, Reac
     const auto found =
         std::find_if(all.rbegin(), all.rend(), [&](const CheckpointTimes& one) { return one.id == id; });
     if (found == all.rend())
-      return make_error(Errc::not_found, "no such checkpoint was saved: step " + std::to_string(id.step));
+      return make_error(Errc::not_found, "no checkpoint was saved of step " + std::to_string(id.step));
     if (found->skipped)
       return make_error(Errc::no_space, "the checkpoint of step " + std::to_string(id.step) + " was skipped");
     if (found->reached >= level) return success();
@@ -323,7 +322,8 @@ Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
   const Clock::time_point now = Clock::now();
   if (now >= until)
     return make_error(Errc::timed_out,
-                      "the fast tier '" + stores_.fast->tier().name + "' stayed full for " +
+                      "the fast tier '" + stores_.fast->tier().name +
+                          "' stayed full for the --on-full-timeout of " +
                           format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
                           drainer_->last_error_text());
   const Clock::time_point next_check = until - now > kPollInterval ? now + kPollInterval : until;

@@ -78,7 +78,7 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
   PENSTOCK_ASSIGN(CheckpointManifest manifest, files_.named(parse_checkpoint_manifest(*text, object)));
   if (manifest.store_uuid != uuid_ || manifest.run != run || manifest.id != id)
     return files_.error(Errc::corrupt,
-                        fmt::format("'{}' is of {} of run '{}' in store {}, not of what lies here", object,
+                        fmt::format("'{}' is of {} of run '{}' in store {}, not of this checkpoint", object,
                                     folder_of(manifest.id), manifest.run, manifest.store_uuid));
   PENSTOCK_TRY(check_entries(files_, entries, manifest, folder));
   return manifest;
@@ -90,8 +90,7 @@ Error CheckpointStore::not_found_if_gone(std::string_view run, const CheckpointI
   if (!is_data_error(error.code) && error.code != Errc::io) return error;
   const auto exists = has(run, id);
   if (!exists.ok() || *exists) return error;
-  return files_.error(Errc::not_found,
-                      fmt::format("'{}' was taken away while it was looked at", folder(run, id)));
+  return files_.error(Errc::not_found, fmt::format("'{}' was removed while it was read", folder(run, id)));
 }
 
 Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const CheckpointId& id) const {
@@ -117,8 +116,8 @@ Result<void> CheckpointStore::read_file(std::string_view run, const CheckpointId
 Result<void> CheckpointStore::verify(std::string_view run, const CheckpointManifest& manifest) const {
   PENSTOCK_ASSIGN(const CheckpointManifest current, CheckpointStore::manifest(run, manifest.id));
   if (current.files != manifest.files)
-    return files_.error(Errc::corrupt,
-                        fmt::format("'{}' does not hold what its manifest said", folder(run, manifest.id)));
+    return files_.error(Errc::corrupt, fmt::format("'{}' was replaced: its manifest lists other files now",
+                                                   folder(run, manifest.id)));
   for (const CheckpointFile& file : manifest.files) PENSTOCK_TRY(read_file(run, manifest.id, file, nullptr));
   return success();
 }

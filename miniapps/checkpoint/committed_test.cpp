@@ -117,7 +117,7 @@ TEST_P(CommittedCheckpoint, IsCorruptInAWrongFolder) {
   const CheckpointManifest elsewhere = save(*other, "run", {1, 0});
   EXPECT_ERRC(Errc::corrupt,
               listed_after([&] { put_text(store_.backend(), at("MANIFEST"), serialize(elsewhere)); }),
-              "not of what lies here");
+              "not of this checkpoint");
   saved(2);
   ASSERT_OK(store_.backend().names().rename_noreplace("ckpt/run/000000000002.0", "ckpt/run/000000000003.0"));
   EXPECT_ERRC(Errc::corrupt, store_->manifest("run", {3, 0}), "000000000002.0");
@@ -220,7 +220,7 @@ TEST_P(CommittedCheckpoint, IsVerifiedAgainstTheGivenManifest) {
   CheckpointManifest manifest = saved();
   EXPECT_OK(store_->verify("run", manifest));
   manifest.files[0].chunks[0] ^= 1;
-  EXPECT_ERRC(Errc::corrupt, store_->verify("run", manifest), "what its manifest said");
+  EXPECT_ERRC(Errc::corrupt, store_->verify("run", manifest), "its manifest lists other files");
   EXPECT_ERRC(Errc::not_found, store_->verify("run", manifest_of("run", {2, 0})));
 }
 

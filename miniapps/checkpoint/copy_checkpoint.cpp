@@ -104,7 +104,8 @@ class ReadAhead {
   // success: otherwise a call of next() after the last chunk would wait for ever.
   void finish(const Result<void>& done) {
     const std::lock_guard lock(mutex_);
-    failure_ = done ? files_.error(Errc::internal, "more was asked for than was saved") : done.error();
+    failure_ =
+        done ? files_.error(Errc::internal, "more bytes were requested than were saved") : done.error();
     changed_.notify_all();
   }
 
@@ -136,7 +137,7 @@ Result<CheckpointManifest> find_existing_copy(const CheckpointStore& to, const C
     return existing;
   }
   if (!existing && existing.error().code == Errc::not_found) return existing;
-  const std::string why = existing ? "it is of other bytes" : existing.error().message();
+  const std::string why = existing ? "it has other bytes" : existing.error().message();
   return to.files().error(
       Errc::already_exists,
       fmt::format("'{}' is there already: {}", CheckpointStore::folder(manifest.run, manifest.id), why));

@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
@@ -252,9 +253,11 @@ Result<void> Drainer::wait_until_idle(std::chrono::steady_clock::time_point unti
     PENSTOCK_TRY(ledger_.failure());
     const auto now = std::chrono::steady_clock::now();
     if (now >= until) {
-      return make_error(Errc::timed_out,
-                        format_size(ledger_.counts().backlog_bytes) + " on '" + fast_.tier().name +
-                            "' are not durable yet; `penstock checkpoint drain` goes on" + last_error_text());
+      return make_error(Errc::timed_out, format_size(ledger_.counts().backlog_bytes) + " on '" +
+                                             fast_.tier().name + "' are not durable yet" + last_error_text() +
+                                             "; to go on: penstock checkpoint drain " +
+                                             shell_word(fast_.tier().spec) + " " +
+                                             shell_word(slow_.tier().spec) + " --run " + policy_.run);
     }
     wait_for_next_drain(std::min(until, now + kFailurePoll));
   }

@@ -21,10 +21,11 @@ Result<std::unique_ptr<PendingCheckpoint>> PendingCheckpoint::join(CheckpointSto
   const auto entry = files.named(files.backend().names().stat(folder));
   if (!entry && entry.error().code != Errc::not_found) return entry.error();
   if (!entry || !entry->folder)
-    return files.error(Errc::not_found,
-                       fmt::format("'{}', which another rank made, is not here: do all ranks see the same "
-                                   "files below '{}'?",
-                                   folder, store.tier().root));
+    return files.error(
+        Errc::not_found,
+        fmt::format(
+            "'{}', which another rank made, is not here: all ranks must see the same files below '{}'",
+            folder, store.tier().root));
   return std::unique_ptr<PendingCheckpoint>(new PendingCheckpoint(store, std::move(folder), false));
 }
 
@@ -43,7 +44,7 @@ Result<std::vector<CheckpointFile>> PendingCheckpoint::collect_files(uint64_t ra
     if (!text && text.error().code == Errc::not_found)
       return files_.error(
           Errc::not_found,
-          fmt::format("rank {} of {} did not say what it wrote: '{}' is missing", rank, ranks, object));
+          fmt::format("rank {} of {} did not list its files: '{}' is missing", rank, ranks, object));
     if (!text) return text.error();
     PENSTOCK_ASSIGN(const auto part, files_.named(parse_checkpoint_part(*text, rank, object)));
     all.insert(all.end(), part.begin(), part.end());

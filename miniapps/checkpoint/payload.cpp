@@ -184,8 +184,8 @@ struct PayloadState::Memory {
 Result<PayloadState::Memory*> PayloadState::Memory::map(uint64_t bytes) {
   const auto no_memory = [&](uint64_t left) {
     return make_error(Errc::exhausted,
-                      "no memory for {} of trained state{}; take more ranks or an N-th of the "
-                      "payload, as in 'NAME/8'",
+                      "no memory for {} of trained state{}; start more ranks, or save an N-th of the "
+                      "payload: --payload NAME/8",
                       format_size(bytes),
                       left == 0 ? "" : fmt::format(" ({} are available)", format_size(left)));
   };
@@ -262,7 +262,8 @@ std::span<const std::byte> PayloadState::file(size_t index) const {
 Result<void> prove_state(std::span<const std::byte> bytes, uint64_t offset, std::string_view file,
                          uint64_t rank, uint64_t seed, uint64_t step) {
   if (offset % kPage != 0)
-    return make_error(Errc::internal, "'{}' is proven from byte {}, which is within a page", file, offset);
+    return make_error(Errc::internal,
+                      "'{}' is compared from byte {} on, which is not the beginning of a page", file, offset);
   const Content content(seed, rank, file);
   Page page;
   for (uint64_t at = 0; at < bytes.size(); at += kPage) {

@@ -91,12 +91,14 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
   const auto own_store = std::find_if(stores.begin(), stores.end(),
                                       [&](const CheckpointStore* store) { return store->uuid() == uuid; });
   if (own_store == stores.end())
-    return make_error(Errc::not_found,
-                      "the store that rank 0 chose is not this rank's: give all ranks the same");
+    return make_error(
+        Errc::not_found,
+        "the store that rank 0 chose is not a store of this rank: name the same stores on all ranks");
   restart.store = *own_store;
   PENSTOCK_ASSIGN(const bool is_there, restart.store->has(restart.run, restart.manifest.id));
   if (is_there) return restart;
-  return make_error(Errc::not_found, "'{}', which rank 0 chose, is not seen here in store '{}'",
+  return make_error(Errc::not_found,
+                    "'{}', which rank 0 chose, is not here in store '{}': all ranks must see the same files",
                     CheckpointStore::folder(restart.run, restart.manifest.id), restart.store->tier().name);
 }
 
@@ -145,8 +147,8 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
     PENSTOCK_TRY(check_interrupt());
   }
   return make_error(Errc::io,
-                    "checkpoints of run '{}' are taken away faster than they can be "
-                    "read: let the training or drain that does it end first",
+                    "checkpoints of run '{}' are removed faster than they can be read: wait until the "
+                    "training or drain that removes them has ended",
                     run);
 }
 

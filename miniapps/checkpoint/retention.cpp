@@ -21,7 +21,7 @@ Result<uint64_t> prune_checkpoints(CheckpointStore& store, std::string_view run,
   // for the first. The mutex is held also during reads and removals.
   static std::mutex prune_mutex;
   const std::lock_guard lock(prune_mutex);
-  if (keep == 0) return make_error(Errc::invalid_argument, "at least one checkpoint is to be kept");
+  if (keep == 0) return make_error(Errc::invalid_argument, "--keep must be at least 1");
   PENSTOCK_ASSIGN(std::vector<ListedCheckpoint> found, list_checkpoints(store, run));
   std::erase_if(found, [](const ListedCheckpoint& one) { return !one.manifest.ok(); });
   if (found.size() <= keep) return uint64_t{0};

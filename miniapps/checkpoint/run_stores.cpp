@@ -23,8 +23,8 @@ Result<std::unique_ptr<CheckpointStore>> open_paired(const std::string& run, con
   if (!opened.ok() && opened.error().code != Errc::not_found) return opened.error();
   if (opened.ok() && (*opened)->uuid() == recorded_uuid) return opened;
   return make_error(Errc::invalid_argument,
-                    "run '{}' drains from '{}' to the store {}, which is not at '{}' ({}): mount "
-                    "it there, or take another --run",
+                    "run '{}' drains from '{}' to the store {}, which is not at '{}' ({}): mount it there, "
+                    "or choose another --run",
                     run, fast.name, recorded_uuid, slow.name, slow.root);
 }
 

@@ -69,12 +69,12 @@ std::string text_of(const StoreFacts& facts) {
 Result<StoreFacts> parse_facts(std::string_view text) {
   const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
   const auto not_a_store = [](std::string_view why) {
-    return make_error(Errc::corrupt, "'{}' is no checkpoint store's: {}", kStoreFile, why);
+    return make_error(Errc::corrupt, "'{}' is not of a checkpoint store: {}", kStoreFile, why);
   };
   if (!json.is_object()) return not_a_store("no JSON object");
   try {
     if (json.at("penstock").get<std::string>() != kStoreKind)
-      return not_a_store("something else of penstock");
+      return not_a_store("it is another file of penstock");
     const Json& format = json.at("format");
     if (!format.is_number_unsigned()) return not_a_store("no format");
     if (format.get<uint64_t>() != kStoreFormat)
@@ -106,8 +106,8 @@ Result<StoreFacts> read_facts(const StoreFiles& files) {
 Result<void> check_tier(const StoreFiles& files) {
   if (files.backend().caps().atomic_rename) return success();
   return files.error(Errc::unsupported,
-                     fmt::format("the back end '{}' cannot rename folders, without which no checkpoint "
-                                 "becomes whole all at once: take a folder of a file system",
+                     fmt::format("the back end '{}' cannot rename folders, which would make a checkpoint "
+                                 "visible as a whole: name a folder of a file system",
                                  files.tier().backend_name));
 }
 
@@ -117,7 +117,7 @@ Result<void> check_lost_facts(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const std::vector<Entry> committed, files.list_if_there(kStoreCommitted));
   if (committed.empty()) return success();
   return files.error(Errc::corrupt,
-                     fmt::format("'{}' has checkpoints but no {}: put that back, or take another folder",
+                     fmt::format("'{}' has checkpoints but no {}: restore that file, or name another folder",
                                  files.tier().root, kStoreFile));
 }
 
@@ -132,7 +132,7 @@ Result<void> check_empty(const StoreFiles& files) {
         std::find(std::begin(kStoreFolders), std::end(kStoreFolders), entry.name) != std::end(kStoreFolders);
     if ((made_by_us || entry.name == "lost+found") && entry.folder && !entry.link) continue;
     return files.error(Errc::invalid_argument,
-                       fmt::format("'{}' has other things in it ('{}'): a store wants a folder of its own",
+                       fmt::format("'{}' contains other files ('{}'): name an empty folder for the store",
                                    files.tier().root, entry.name));
   }
   return success();
@@ -155,7 +155,8 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier)
   auto facts = read_facts(files);
   if (!facts && facts.error().code == Errc::not_found) {
     PENSTOCK_TRY(check_lost_facts(files));
-    return files.error(Errc::not_found, fmt::format("there is no checkpoint store in '{}': it has no {}",
+    return files.error(Errc::not_found, fmt::format("there is no checkpoint store in '{}': it has no {}; "
+                                                    "correct the path, or save a checkpoint there",
                                                     tier.root, kStoreFile));
   }
   if (!facts) return std::move(facts).error();
@@ -185,7 +186,7 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
   PENSTOCK_ASSIGN(auto store, open(tier));
   if (store->role() != role)
     return files.error(Errc::invalid_argument,
-                       fmt::format("'{}' is a {} store, not a {} one: take another folder", tier.root,
+                       fmt::format("'{}' is a {} store, not a {} one: name another folder", tier.root,
                                    role_name(store->role()), role_name(role)));
   // Every open_or_make() makes missing folders and syncs again: a program that copied the store here may have
   // omitted empty folders, and the process that made the store may have died before its sync.
@@ -200,8 +201,8 @@ Result<void> CheckpointStore::still_there() const {
   if (!facts && (facts.error().code == Errc::exhausted || facts.error().code == Errc::interrupted))
     return facts.error();
   const std::string why = facts ? "another store is there now" : facts.error().message();
-  return make_error(Errc::io, "store '{}' is gone from '{}' ({}): is it mounted?", tier().name, tier().root,
-                    why);
+  return make_error(Errc::io, "store '{}' is gone from '{}' ({}): mount it there again", tier().name,
+                    tier().root, why);
 }
 
 Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, std::string_view purpose) {
@@ -210,8 +211,8 @@ Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, st
   PENSTOCK_TRY(still_there());
   auto lock = files_.backend().names().lock(path_in(kStoreLocks, fmt::format("{}.{}", run, purpose)));
   if (!lock && lock.error().code == Errc::busy)
-    return make_error(Errc::busy, "run '{}' has somebody else at its {} in store '{}': {}", run, purpose,
-                      tier().name, lock.error().message());
+    return make_error(Errc::busy, "another process does the {1} of run '{0}' in store '{2}': {3}", run,
+                      purpose, tier().name, lock.error().message());
   return files_.named(std::move(lock));
 }
 
@@ -266,7 +267,7 @@ Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, ui
   for (uint64_t offset = 0; offset < bytes; offset += kCheckpointChunk) {
     PENSTOCK_ASSIGN(const auto piece, next_piece(offset));
     if (piece.size() != std::min(kCheckpointChunk, bytes - offset))
-      return files_.error(Errc::internal, fmt::format("'{}' was given in pieces of wrong sizes", object));
+      return files_.error(Errc::internal, fmt::format("'{}' was given in pieces of other sizes", object));
     PENSTOCK_TRY(files_.named(writer->append(piece)));
     after_write(piece.size());
   }
@@ -360,7 +361,8 @@ Result<void> PendingCheckpoint::publish(const CheckpointManifest& manifest) {
 
 Result<CheckpointManifest> PendingCheckpoint::commit(CheckpointManifest manifest) {
   if (finished_ || !is_owner_)
-    return files_.error(Errc::internal, fmt::format("'{}' is not this process's to commit", folder_));
+    return files_.error(Errc::internal,
+                        fmt::format("'{}' was committed before, or belongs to another process", folder_));
   manifest.store_uuid = store_.uuid();
   manifest.commit_time = utc_now();
   std::sort(manifest.files.begin(), manifest.files.end(), by_rank_and_name);
@@ -387,7 +389,7 @@ Result<void> check_purpose(std::string_view purpose) {
       !purpose.empty() && purpose.size() <= kLongestPurpose &&
       std::all_of(purpose.begin(), purpose.end(), [](char c) { return c >= 'a' && c <= 'z'; });
   if (is_valid) return success();
-  return make_error(Errc::invalid_argument, "'{}' is nothing to do for a run", purpose);
+  return make_error(Errc::invalid_argument, "'{}' is not an operation on a run", purpose);
 }
 
 std::string new_pending_name(std::string_view run, std::string_view purpose) {
@@ -412,7 +414,9 @@ Error StoreFiles::error(Errc code, std::string_view what) const {
 Result<std::string> StoreFiles::read_text(std::string_view name, uint64_t most) const {
   PENSTOCK_ASSIGN(const auto reader, named(backend().open(name)));
   PENSTOCK_ASSIGN(const uint64_t bytes, named(reader->size()));
-  if (bytes > most) return error(Errc::corrupt, fmt::format("'{}' has {} bytes: none of ours", name, bytes));
+  if (bytes > most)
+    return error(Errc::corrupt,
+                 fmt::format("'{}' has {} bytes, too many for a file of penstock", name, bytes));
   std::string text(bytes, '\0');
   PENSTOCK_TRY(named(reader->read_at(0, std::as_writable_bytes(std::span(text)))));
   return text;

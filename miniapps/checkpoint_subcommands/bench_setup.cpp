@@ -27,7 +27,7 @@ Result<std::vector<std::string_view>> arms_of(const std::string& arm_list, bool 
     const auto* const found = std::find(std::begin(kSavingArms), std::end(kSavingArms), word);
     if (found == std::end(kSavingArms) || std::find(arms.begin(), arms.end(), word) != arms.end())
       return make_error(Errc::invalid_argument,
-                        "--arms: '{}': say direct, burst-buffer, snapshot, each at most once", word);
+                        "--arms: '{}': name direct, burst-buffer, snapshot, each at most once", word);
     if (*found == kBurstBufferArm && !has_fast)
       return make_error(Errc::invalid_argument, "--arms burst-buffer needs one: --burst-buffer TIER");
     arms.push_back(*found);

@@ -27,7 +27,7 @@ Result<std::vector<Entry>> files_of(Tier& tier) {
       return make_error(Errc::invalid_argument, "--from '{}': '{}' {}", tier.root, printable(entry.name),
                         why);
     };
-    if (entry.folder) return refuse("is a folder: a checkpoint is files alone");
+    if (entry.folder) return refuse("is a folder: a checkpoint has only files");
     if (entry.name == kRestartName)
       return refuse("is what restore writes next to the restored files: remove it first");
     if (const Result<void> named = check_checkpoint_file_name(entry.name); !named.ok())

@@ -13,6 +13,7 @@
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/json_text.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
@@ -41,8 +42,8 @@ Result<void> prepare_target(Tier& to, bool replace) {
   PENSTOCK_ASSIGN(const std::string first, first_foreign_entry(to, {}));
   if (!first.empty() && !replace)
     return make_error(Errc::already_exists,
-                      "--to '{}' is not empty, there is '{}': name another folder, or --replace "
-                      "to write over what has a file's name",
+                      "--to '{}' is not empty, there is '{}': name another folder, or add --replace to "
+                      "overwrite files of the same name",
                       to.root, printable(first));
   Namespace& names = to.backend->names();
   const Result<void> removed = names.remove(kRestartName);
@@ -138,14 +139,15 @@ Error step_not_restorable(const Restart& restart, uint64_t step, std::span<Check
   return make_error(Errc::not_found, std::move(text));
 }
 
-Error nothing_restorable(const Restart& restart) {
+Error nothing_restorable(const Restart& restart, const CommandContext& context) {
   return make_error(
       Errc::not_found,
       restart.rejected.empty()
           ? fmt::format("there is no checkpoint of run '{}' to restore", restart.run)
-          : fmt::format("no checkpoint of run '{}' is whole: {} were found wrong (penstock checkpoint verify "
-                        "names them)",
-                        restart.run, restart.rejected.size()));
+          : fmt::format(
+                "no checkpoint of run '{}' is whole: {} were found wrong; to list them: penstock checkpoint "
+                "verify {} --run {}",
+                restart.run, restart.rejected.size(), shell_line(context.positionals), restart.run));
 }
 
 Result<Restart> choose_checkpoint(const CommandContext& context,
@@ -200,7 +202,7 @@ Result<int> run_restore(const CommandContext& context) {
     const Error why =
         is_root && context.options.given("step")
             ? step_not_restorable(restart, uint64_t(context.options.integer("step")), stores.existing())
-            : nothing_restorable(restart);
+            : nothing_restorable(restart, context);
     return report_nothing_restorable(context, why);
   }
 

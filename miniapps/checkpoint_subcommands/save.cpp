@@ -66,8 +66,8 @@ Result<std::vector<Tier>> open_slow_and_fast(const CommandContext& context) {
     PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, open_if_there(tier));
     if (store == nullptr)
       return make_error(Errc::invalid_argument,
-                        "'{}' is no checkpoint store yet: say which of the two is the fast one: "
-                        "save SLOW --burst-buffer FAST",
+                        "'{}' is not a checkpoint store yet: name the fast one of the two by --burst-buffer: "
+                        "penstock checkpoint save SLOW --burst-buffer FAST",
                         tier.spec);
     roles.push_back(store->role());
   }
@@ -185,7 +185,8 @@ Result<std::optional<Run>> begin_record(const CommandContext& context, const Pre
   if (!run.ok() && (context.options.given("results") || run.error().code == Errc::invalid_argument))
     return run.error();
   if (!run.ok()) {
-    if (context.communicator.root()) warn(fmt::format("no record is left: {}", run.error().message()));
+    if (context.communicator.root())
+      warn(fmt::format("no result record is written: {}", run.error().message()));
     return std::optional<Run>();
   }
   for (const Tier& tier : prepared.tiers) run->check_tier(tier);
@@ -229,7 +230,8 @@ Result<int> run_save(const CommandContext& context) {
   const Result<void> recorded = run ? write_record(outcome, *prepared, bytes, *run) : success();
   const bool saved = outcome.ok() && !outcome->timeout_error;
   if (saved) PENSTOCK_TRY(recorded);
-  if (!recorded.ok() && ranks.root()) warn(fmt::format("no record is left: {}", recorded.error().message()));
+  if (!recorded.ok() && ranks.root())
+    warn(fmt::format("no result record is written: {}", recorded.error().message()));
   PENSTOCK_TRY(outcome_of(outcome));
   if (saved) return 0;
   report_failed(context, make_error(Errc::timed_out,

@@ -14,6 +14,7 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/units.hpp"
@@ -46,13 +47,13 @@ struct StoreStatus {
 Result<std::optional<std::string>> holder_of(const std::filesystem::path& path) {
   const Fd file(retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!file && errno == ENOENT) return std::optional<std::string>();
-  if (!file) return errno_error(errno, "cannot look at the lock", path.string());
+  if (!file) return errno_error(errno, "cannot inspect the lock", path.string());
   // Asks whether a process holds a lock on the file, without taking one.
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   if (::fcntl(file.get(), F_OFD_GETLK, &lock) != 0)
-    return errno_error(errno, "cannot look at the lock", path.string());
+    return errno_error(errno, "cannot inspect the lock", path.string());
   if (lock.l_type == F_UNLCK) return std::optional<std::string>();
   std::array<char, 512> text{};
   const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
@@ -174,10 +175,10 @@ void print_all(const std::vector<StoreStatus>& all, const Output& output) {
                size(status.backlog_bytes), format_count(status.pending), format_count(status.quarantined),
                store.uuid()});
     if (status.wrong > 0)
-      text +=
-          fmt::format("{}: {} checkpoints have no right manifest (penstock checkpoint verify names them)\n",
-                      name, format_count(status.wrong));
-    if (!status.locks) text += fmt::format("{}: who is at work there cannot be asked\n", name);
+      text += fmt::format(
+          "{}: {} checkpoints have no right manifest; to list them: penstock checkpoint verify {}\n", name,
+          format_count(status.wrong), shell_word(store.tier().spec));
+    if (!status.locks) text += fmt::format("{}: which processes work there is unknown\n", name);
     if (status.locks)
       for (const HeldLock& lock : *status.locks)
         text += fmt::format("{}: '{}' is locked for {} by {}\n", name, printable(lock.run),

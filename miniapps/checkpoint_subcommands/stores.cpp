@@ -27,9 +27,10 @@ Result<void> check_distinct(const NamedStores& stores) {
 
 Error no_such_run(const std::string& run, const std::vector<std::string>& runs) {
   return make_error(Errc::not_found,
-                    runs.empty() ? fmt::format("no checkpoint of run '{}' is there, nor of any other", run)
-                                 : fmt::format("no checkpoint of run '{}' is there; there are: {}", run,
-                                               fmt::join(runs, ", ")));
+                    runs.empty()
+                        ? fmt::format("these stores have no checkpoint of run '{}', nor of any other", run)
+                        : fmt::format("these stores have no checkpoint of run '{}', but of: {}", run,
+                                      fmt::join(runs, ", ")));
 }
 
 }  // namespace
@@ -50,8 +51,10 @@ Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> argument
     if (spec.name.empty()) spec.name = spec.path;
     for (const Tier& other : tiers)
       if (other.name == spec.name)
-        return make_error(Errc::invalid_argument,
-                          "two stores are called '{}': name each once, and differently", spec.name);
+        return make_error(
+            Errc::invalid_argument,
+            "two stores are called '{}': name each store once, or give them names, as in fast=/dev/shm/bb",
+            spec.name);
     PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
     tiers.push_back(std::move(tier));
   }
@@ -102,7 +105,7 @@ Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> s
 Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Options& options) {
   PENSTOCK_ASSIGN(std::vector<std::string> runs, wanted_runs(stores, options));
   if (!options.has("run")) std::erase_if(runs, is_bench_run);
-  if (runs.empty()) return make_error(Errc::not_found, "no checkpoint of any run is there");
+  if (runs.empty()) return make_error(Errc::not_found, "these stores have no checkpoint of any run");
   if (runs.size() > 1)
     return make_error(Errc::invalid_argument, "there are {} runs: choose one with --run NAME: {}",
                       runs.size(), fmt::join(runs, ", "));

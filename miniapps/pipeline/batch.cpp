@@ -89,8 +89,10 @@ void BatchPool::free_all_samples() {
 Result<void> BatchPool::allocate_all_samples(uint64_t samples, size_t batch) {
   const size_t slot_bytes = shape_.slot_bytes;
   const auto no_memory = [&] {
-    return make_error(Errc::exhausted, std::to_string(samples) + " samples of " + format_size(slot_bytes) +
-                                           " do not fit in memory, where this app holds them");
+    return make_error(
+        Errc::exhausted,
+        std::to_string(samples) + " samples of " + format_size(slot_bytes) +
+            " do not fit in memory, where this app keeps them: choose fewer or smaller samples");
   };
   // Frees the old memory before bytes_for_samples() is called, which then counts it as free.
   free_all_samples();

@@ -76,7 +76,8 @@ Result<std::unique_ptr<Burner>> Burner::make(double cores) {
                                         const std::stop_token& stop) { self->serve(*worker, stop); });
     return burner;
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, "no memory left for threads that occupy processors");
+    return make_error(Errc::exhausted,
+                      "no memory left for threads that occupy processors: choose a smaller burn=cpu:N");
   } catch (const std::system_error& error) {
     return make_error(Errc::exhausted, "cannot start threads to occupy " + std::to_string(cores) +
                                            " processors: " + error.what());

@@ -137,7 +137,7 @@ SampleLoader::Slot& SampleLoader::fail_lost_sample() {
   --in_flight_;
   Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.in_flight; });
   lost.outcome =
-      make_error(Errc::internal, "the queue gave nothing back while '" + lost.name + "' was on its way");
+      make_error(Errc::internal, "the queue returned nothing while '" + lost.name + "' was in flight");
   return lost;
 }
 
@@ -215,7 +215,8 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
     }
     return loader;
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, "no memory left for the input pipeline's workers");
+    return make_error(Errc::exhausted,
+                      "no memory left for the input pipeline's workers: choose fewer --threads");
   } catch (const std::system_error& error) {
     return make_error(Errc::exhausted, "cannot start " + std::to_string(settings.threads) +
                                            " worker threads: " + error.what() + ": choose fewer --threads");
@@ -474,8 +475,8 @@ Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& l
         return make_error(
             Errc::corrupt,
             "no batch of " + std::to_string(settings_.pool->shape().samples) +
-                " good samples in a whole epoch of " + std::to_string(settings_.sampler.per_epoch()) + ": " +
-                std::to_string(plan_.skipped()) + " are bad, the first: " +
+                " samples in a whole epoch of " + std::to_string(settings_.sampler.per_epoch()) + ": " +
+                std::to_string(plan_.skipped()) + " cannot be used, the first: " +
                 (bad_objects_.named.empty() ? std::string("none") : bad_objects_.named.front().why));
       case BatchPlan::Head::pending:
         break;

@@ -48,7 +48,7 @@ Result<void> check_folder(const Tier& tier, std::string_view option) {
   const auto missing = missing_folder(tier);
   if (!missing) return success();
   return make_error(Errc::not_found,
-                    "there is no folder '{}', which --{} names: make it first, or mend the name",
+                    "there is no folder '{}', which --{} names: make it first, or correct the name",
                     missing->native(), option);
 }
 
@@ -60,15 +60,15 @@ Result<void> check_may_replace(const std::string& path) {
     return success();
   const Result<StagingPlan> plan = load_staging_plan(path);
   if (!plan.ok())
-    return make_error(Errc::already_exists, "'{}' is there and no staging plan: choose another name for -o",
-                      path);
+    return make_error(Errc::already_exists,
+                      "'{}' exists and is not a staging plan: choose another name for -o", path);
   if (!plan->should_stage) return success();
   const Result<bool> started = is_started(*plan);
   if (!started.ok())
-    return make_error(started.error().code,
-                      "whether the plan '{}' is in place cannot be told: choose another name for "
-                      "-o, or remove it; {}",
-                      path, started.error().message());
+    return make_error(
+        started.error().code,
+        "whether the plan '{}' is in place is unknown: choose another name for -o, or remove it; {}", path,
+        started.error().message());
   if (!*started) return success();
   return make_error(
       Errc::already_exists,

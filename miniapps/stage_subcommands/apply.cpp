@@ -11,6 +11,7 @@
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/staging/link_farm.hpp"
@@ -34,7 +35,7 @@ Result<std::filesystem::path> begin_farm(const Options& options, StagedTiers& ti
   if (!made_by_plan) state.link_farms.push_back(farm_path);
   for (const Tier* tier : {&tiers.slow, &tiers.fast})
     if (tier->backend->caps().emulated)
-      warn(fmt::format("tier '{}' is emulated: who reads through the links goes past that", tier->name));
+      warn(fmt::format("tier '{}' is emulated, but reads through the links are not", tier->name));
   return std::filesystem::path(farm_path);
 }
 
@@ -83,16 +84,16 @@ void report_changed(const ApplyOutcome& outcome) {
 
 // Warns if links of an earlier `stage apply` lead to copies that are out of date. Called only if this `stage
 // apply` makes no new links.
-void report_old_links(const StagedState& state, const ApplyOutcome& outcome) {
+void report_old_links(const StagedState& state, const ApplyOutcome& outcome, std::string_view plan) {
   const bool copied_before =
       std::any_of(outcome.changed_names.begin(), outcome.changed_names.end(),
                   [&](const std::string& name) { return state.copied.contains(name); });
   if (!copied_before) return;
   for (const std::string& farm : state.link_farms)
-    warn(
-        fmt::format("the links in '{}' still lead to copies of what these originals were: "
-                    "--link-farm with that folder makes them anew",
-                    printable(farm)));
+    warn(fmt::format(
+        "the links in '{}' still lead to copies of what these originals were; to make them again: "
+        "penstock stage apply {} --link-farm {}",
+        printable(farm), shell_word(plan), shell_word(farm)));
 }
 
 // Copies the files of the plan, then makes the link farm if one was requested. `links` is set only if a farm
@@ -106,15 +107,16 @@ Result<ApplyOutcome> apply(const CommandContext& context, const StagingPlan& pla
   }
   PENSTOCK_ASSIGN(ApplyOutcome files,
                   apply_plan(plan, tiers, state, threads_of(context), context.output.progress, context.warn));
-  if (farm.empty()) report_old_links(state, files);
+  if (farm.empty()) report_old_links(state, files, context.positionals.front());
   if (farm.empty() || !files.complete) return files;
   auto made = make_farm(farm, plan, files.changed_names, tiers.slow, tiers.fast, context.output.progress);
   if (!made.ok()) {
     Error error = std::move(made).error();
     error.what += fmt::format(
-        " (the plan's copies are on tier '{}' by now: the same command goes on from there, and penstock "
-        "stage revert takes them away)",
-        plan.fast.name);
+        " (the plan's copies are on tier '{}' now: the same command goes on from there); to remove them: "
+        "penstock "
+        "stage revert {}",
+        plan.fast.name, shell_word(context.positionals.front()));
     return error;
   }
   links = *made;

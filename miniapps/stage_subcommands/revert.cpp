@@ -48,7 +48,7 @@ int report_reverted(const CommandContext& context, const StagingPlan& plan, cons
     warn(fmt::format("not removed: {}", printable(outcome.kept[i])));
   if (!outcome.kept.empty())
     warn(fmt::format(
-        "{} are not what stage apply put there: check them, and remove by hand what is not needed",
+        "{} were not made by penstock stage apply: check them, and remove by hand what is not needed",
         outcome.kept.size()));
   if (context.output.json)
     print_json(to_json(plan, outcome));
@@ -81,7 +81,8 @@ Result<int> run_revert(const CommandContext& context) {
           "'{}', where links were made, is not there: if it was moved, its links to copies lead nowhere now",
           printable(farm)));
     PENSTOCK_ASSIGN(const std::vector<std::string> kept, remove_farm(farm, tiers.slow, tiers.fast));
-    for (const std::string& one : kept) foreign_entries.push_back(fmt::format("'{}': no link of ours", one));
+    for (const std::string& one : kept)
+      foreign_entries.push_back(fmt::format("'{}': not a link of this plan", one));
   }
   PENSTOCK_ASSIGN(RevertOutcome outcome,
                   revert_plan(plan, tiers, *state, threads_of(context), context.output.progress));

@@ -127,10 +127,12 @@ void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std:
 Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast, bool made_by_plan) {
   for (const Tier* tier : {&slow, &fast}) {
     if (!tier->backend->native_path(""))
-      return make_error(Errc::invalid_argument,
-                        "links lead to files, and tier '{}' is no folder of this machine", tier->name);
+      return make_error(
+          Errc::invalid_argument,
+          "links lead to files, and tier '{}' is not a folder of this machine: leave --link-farm out",
+          tier->name);
     if (is_inside(farm, tier->root))
-      return make_error(Errc::invalid_argument, "'{}' is inside tier '{}': put the links somewhere else",
+      return make_error(Errc::invalid_argument, "'{}' is inside tier '{}': name another folder for the links",
                         farm.native(), tier->name);
   }
   std::error_code failed;
@@ -151,8 +153,9 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
     std::vector<std::string> kept;
     remove_links(path, slow, fast, kept);
     if (kept.empty()) return success();
-    return make_error(Errc::already_exists, "'{}' holds what is no link of ours: '{}'", path.native(),
-                      *std::min_element(kept.begin(), kept.end()));
+    return make_error(Errc::already_exists,
+                      "'{}' contains a file that is not a link of this plan: '{}'. Move it away first",
+                      path.native(), *std::min_element(kept.begin(), kept.end()));
   };
   PENSTOCK_TRY(clear(new_path));
   PENSTOCK_TRY(clear(old_path));

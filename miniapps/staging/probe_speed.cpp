@@ -243,8 +243,8 @@ Result<void> check_room(Tier& fast, const std::vector<SampleList>& parts) {
   const auto free = fast.backend->names().free_bytes();
   if (!free.ok() || *free >= needed_bytes) return success();
   return make_error(Errc::no_space,
-                    "measuring tier '{}' writes {} there, and {} are free: make room, or "
-                    "take --speeds from records of `penstock tiers --probe`",
+                    "measuring tier '{}' writes {} there, and {} are free: make room, or give --speeds the "
+                    "records of `penstock tiers --probe`",
                     fast.name, format_size(needed_bytes), format_size(*free));
 }
 

@@ -112,7 +112,7 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
   if (found.empty() && any_left_out)
     return make_error(Errc::not_found,
                       "all that the session read below {}, the root of tier '{}', is left out: "
-                      "mend --include or --exclude",
+                      "change --include or --exclude",
                       slow.root, slow.name);
   if (found.empty()) return nothing_read_error(slow, bytes_elsewhere);
   return found;
@@ -199,8 +199,9 @@ double SessionWork::cached_bytes() const {
 Result<SessionWork> work_of(const Session& session, const SessionFilter& filter, const Tier& slow,
                             bool look_in_cache) {
   if (!slow.backend->native_path(""))
-    return make_error(Errc::invalid_argument,
-                      "tier '{}' is no folder of this machine: a session tells of files alone", slow.name);
+    return make_error(
+        Errc::invalid_argument,
+        "tier '{}' is not a folder of this machine, and a session only has files: name a folder", slow.name);
   const FileSums sums(session);
   PENSTOCK_ASSIGN(const FoundFiles found, find_files(sums, filter, slow));
   SessionWork work;

@@ -300,7 +300,7 @@ Result<bool> measure_training(const TrainPlan& plan, const Tier& tier, BatchPool
   if (!cell.stuck()) return measured.ok() ? Result<bool>(true) : measured.error();
   if (!measured.ok()) trial.fail(measured.error());
   if (verdict_exit_code(trial.record().verdict) == 0)
-    trial.fail(make_error(Errc::timed_out, "a call into the back end has not come back"));
+    trial.fail(make_error(Errc::timed_out, "a call of the back end has not returned"));
   return false;
 }
 

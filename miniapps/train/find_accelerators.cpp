@@ -116,7 +116,7 @@ Error too_few_samples(const TrainPlan& plan) {
                     "'" + plan.corpus.name + "' has " + format_count(samples) +
                         (plan.ranks->size() == 1 ? " samples" : " samples for each rank") +
                         ", too few for two steps of --batch " + std::to_string(plan.batch) + " in one epoch" +
-                        (cold_cache ? ", behind which no cache is cold" : "") +
+                        (cold_cache ? ", after which no cache is cold" : "") +
                         (remedy.empty() ? "" : ": choose " + remedy));
 }
 
@@ -200,12 +200,13 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   for (const char* name : {"checkpoint-to", "checkpoint-every", "validation"})
     if (options.given(name))
       return make_error(Errc::invalid_argument,
-                        "--find-accelerators is about input alone: leave out --" + std::string(name));
+                        "--find-accelerators only measures input: leave out --" + std::string(name));
   for (const char* name : {"jitter", "stdev"})
     if (request.accelerator.find(std::string(name) + "=") != std::string::npos)
-      return make_error(
-          Errc::invalid_argument,
-          "--find-accelerators takes no {}: what accelerators wait for each other is not the tier's", name);
+      return make_error(Errc::invalid_argument,
+                        "--find-accelerators takes no {}, which makes accelerators wait for each other and "
+                        "not for the tier: leave it out",
+                        name);
   if (options.given("steps") && options.integer("steps") < 2)
     return make_error(Errc::invalid_argument, "--find-accelerators needs runs of 2 --steps at least");
   if (!options.given("steps") && !options.given("epochs")) {
@@ -217,7 +218,7 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   if (parse_cache_request(options.text("cache")) == CacheRequest::cold) request.limits.epochs = 1;
   request.searches_accelerators = true;
   if (request.required_utilization <= 0 || request.required_utilization > 1)
-    return make_error(Errc::invalid_argument, "--au is a part of 1, such as 0.9");
+    return make_error(Errc::invalid_argument, "--au is a fraction above 0 and up to 1, such as 0.9");
   return success();
 }
 

@@ -51,12 +51,11 @@ Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
   PENSTOCK_TRY(all_ok(ranks, stores));
   std::array<uint64_t, 1> most_stores{stores->all.size()};
   PENSTOCK_TRY(ranks.all_reduce(std::span<uint64_t>(most_stores), Reduction::max));
-  const Result<void> all_visible =
-      most_stores[0] == stores->all.size()
-          ? success()
-          : make_error(Errc::io,
-                       "this rank does not see all the checkpoint stores that others see: all "
-                       "ranks have to share both tiers");
+  const Result<void> all_visible = most_stores[0] == stores->all.size()
+                                       ? success()
+                                       : make_error(Errc::io,
+                                                    "this rank does not see all the checkpoint stores that "
+                                                    "other ranks see: name tiers that all ranks share");
   PENSTOCK_TRY(all_ok(ranks, all_visible));
   return stores;
 }
@@ -131,30 +130,33 @@ Result<void> check_resumable(const TrainPlan& plan) {
   TrainerState current;
   describe_work(plan, current);
   if (!saved.app.empty()) {  // "": the checkpoint is not from a training
-    if (saved.app != current.app) return refuse("it is one of 'train " + saved.app + "'");
+    if (saved.app != current.app) return refuse("it is a run of 'penstock train " + saved.app + "'");
     if (saved.corpus != current.corpus)
       return refuse("the manifest of its corpus has the checksum " + saved.corpus + ", that of '" +
-                    plan.corpus.name + "' has " + current.corpus + ": --data names another corpus");
+                    plan.corpus.name + "' has " + current.corpus +
+                    ": name the corpus of that run with --data");
     if (saved.shuffle != current.shuffle)
-      return refuse("its order is that of --shuffle " + saved.shuffle + ", not of " + current.shuffle);
+      return refuse("its order is that of --shuffle " + saved.shuffle + ", not of --shuffle " +
+                    current.shuffle);
     if (saved.step_samples != current.step_samples)
       return refuse("its steps take " + std::to_string(saved.step_samples) + " samples of each rank, not " +
                     std::to_string(current.step_samples) + " (--batch times --accelerators)");
   }
   if (manifest.trainer.seed != plan.seed)
-    return refuse("its order is that of --seed " + std::to_string(manifest.trainer.seed));
+    return refuse("its order is that of another seed: add --seed " + std::to_string(manifest.trainer.seed));
   if (plan.accelerator.starts_with("cpu"))
-    return refuse("what --accelerator cpu learns is not in a checkpoint, whose bytes stand for a network");
+    return refuse("what --accelerator cpu learns is not in a checkpoint: choose another --accelerator");
   const uint64_t samples =
       plan.files() != nullptr ? plan.files()->samples->samples() : plan.corpus.manifest.samples();
   if (manifest.trainer.consumed > samples)
     return refuse("it had used " + std::to_string(manifest.trainer.consumed) +
-                  " samples of an epoch, and here are " + std::to_string(samples));
+                  " samples of an epoch, and this corpus has " + std::to_string(samples));
   const auto ranks = uint64_t(plan.ranks->size());
   const bool shared_order = plan.shuffle == Shuffle::none || plan.shuffle == Shuffle::global;
   if (manifest.ranks == ranks || (shared_order && plan.files() == nullptr)) return success();
   return refuse("it ran over " + std::to_string(manifest.ranks) + " ranks, each of which had " +
-                (plan.files() != nullptr ? "files" : "an order") + " of its own: start as many");
+                (plan.files() != nullptr ? "files" : "an order") +
+                " of its own: start the same number of ranks");
 }
 
 }  // namespace
@@ -209,10 +211,9 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
     for (const CheckpointStore* const store : stores.all) {
       PENSTOCK_ASSIGN(const std::vector<ListedCheckpoint> found, list_checkpoints(*store, saving.policy.run));
       if (found.empty()) continue;
-      return make_error(Errc::invalid_argument, "run '" + saving.policy.run + "' has checkpoints on '" +
-                                                    store->tier().name +
-                                                    "' already: go on with it by --resume, or begin another "
-                                                    "one by --run NAME");
+      return make_error(Errc::invalid_argument,
+                        "run '" + saving.policy.run + "' has checkpoints on '" + store->tier().name +
+                            "' already: add --resume to go on with it, or --run NAME to begin another one");
     }
     return success();
   };

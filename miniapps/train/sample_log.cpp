@@ -45,18 +45,17 @@ Result<uint64_t> bytes_of_steps(std::istream& log, const std::string& path, uint
     const std::optional<uint64_t> step = step_of(line);
     if (!step || (last_step && *step < *last_step))
       return make_error(Errc::invalid_argument,
-                        "'" + path + "' cannot be gone on with: line " + std::to_string(number) +
-                            " is none of a sample log. Name another --sample-log, or remove it");
+                        "'" + path + "' cannot be continued: line " + std::to_string(number) +
+                            " is not of a sample log. Name another --sample-log, or remove it");
     if (*step >= steps) break;
     kept_bytes += line.size() + 1;
     last_step = step;
   }
   if (last_step && *last_step + 1 < steps)
-    return make_error(Errc::invalid_argument, "'" + path + "' cannot be gone on with: it ends with step " +
-                                                  std::to_string(*last_step) +
-                                                  ", counted from 0, and the training goes on with step " +
-                                                  std::to_string(steps) +
-                                                  ". Name another --sample-log for the rest, or remove it");
+    return make_error(Errc::invalid_argument,
+                      "'" + path + "' cannot be continued: it ends with step " + std::to_string(*last_step) +
+                          ", counted from 0, and the training goes on with step " + std::to_string(steps) +
+                          ". Name another --sample-log for the rest, or remove it");
   return kept_bytes;
 }
 

@@ -80,7 +80,7 @@ Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers
     PENSTOCK_ASSIGN(saving.fast, open_checkpoint_tier(options.text("burst-buffer"), named));
     if (saving.fast->name == saving.slow.name)
       return make_error(Errc::invalid_argument, "--burst-buffer and --checkpoint-to are both called '" +
-                                                    saving.slow.name + "': they have to be two places");
+                                                    saving.slow.name + "': name two different tiers");
   }
   saving.ack_log = options.text("ack-log");
   if (options.given("grace")) saving.grace = options.duration("grace");
@@ -96,10 +96,9 @@ Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
   if (!options.given("checkpoint-to")) return success();
   if (!request.saving) {
     if (!request.app->writes_checkpoints)
-      return make_error(Errc::invalid_argument, "--checkpoint-to alone is nothing for '" +
-                                                    std::string(request.app->name) +
-                                                    "', which writes none behind epochs: add "
-                                                    "--checkpoint-every N");
+      return make_error(Errc::invalid_argument,
+                        "--checkpoint-to alone has no effect on '" + std::string(request.app->name) +
+                            "', which writes none after epochs: add --checkpoint-every N");
     PENSTOCK_ASSIGN(request.checkpoint_tier, open_tier(options.text("checkpoint-to"), request.named_tiers));
     return success();
   }
@@ -108,8 +107,8 @@ Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
                       "checkpoints are of one training, and each --tier is one more: leave it out");
   if (options.text("on-error") == "skip")
     return make_error(Errc::invalid_argument,
-                      "a checkpoint counts the samples that were used, which does not tell where the order "
-                      "stands once some were replaced: leave out --on-error skip");
+                      "a checkpoint counts the samples that were used, which does not give the position in "
+                      "the order once some were replaced: leave out --on-error skip");
   return success();
 }
 

@@ -171,7 +171,7 @@ void record_timeline(const TimelineFigures& figures, const TrainRequest& request
     request.warn("the timeline lacks " + format_count(figures.dropped) + " of " +
                  format_count(figures.spans + figures.dropped) + " spans, for which --timeline-memory " +
                  format_size(request.timeline_memory_bytes) +
-                 " had no room: what merged times it would give is not told");
+                 " had no room: its merged times are unknown; raise --timeline-memory");
     return;
   }
   const auto bytes = double(figures.read_bytes);

@@ -64,10 +64,12 @@ Result<std::vector<std::string>> take_defaults(const CommandContext& context, Tr
     return app.workload(options, overrides, request);
   }
   if (options.given("workload"))
-    return make_error(Errc::invalid_argument, "--workload is nothing for '" + std::string(app.name) +
-                                                  "', which is described by flags");
+    return make_error(Errc::invalid_argument, "--workload has no effect on '" + std::string(app.name) +
+                                                  "', which is described by flags: leave it out");
   if (!overrides.empty())
-    return make_error(Errc::invalid_argument, "'" + overrides.front() + "' is one word too many");
+    return make_error(
+        Errc::invalid_argument,
+        "'" + overrides.front() + "' is one word too many: options of the app are given as --set KEY=VALUE");
   request.batch = app.defaults.batch;
   request.prefetch = app.defaults.prefetch;
   request.accelerator = app.defaults.accelerator;
@@ -115,15 +117,16 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   PENSTOCK_ASSIGN(request.app_options, app_options(app, options.texts("set")));
   for (const char* name : {"decode", "resize"})
     if (!app.takes_pictures && options.given(name))
-      return make_error(Errc::invalid_argument, "--" + std::string(name) + " is nothing for '" +
-                                                    std::string(app.name) + "', which decodes no pictures");
+      return make_error(Errc::invalid_argument, "--" + std::string(name) + " has no effect on '" +
+                                                    std::string(app.name) +
+                                                    "', which decodes no pictures: leave it out");
   PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));
   PENSTOCK_ASSIGN(request.resize, parse_resize(options.text("resize")));
   if (app.plan_files == nullptr) {
     PENSTOCK_TRY(app.make(request));  // only to report wrong options of the app early
     if (options.given("validation"))
-      return make_error(Errc::invalid_argument,
-                        "--validation is nothing for '" + std::string(app.name) + "', which only trains");
+      return make_error(Errc::invalid_argument, "--validation has no effect on '" + std::string(app.name) +
+                                                    "', which only trains: leave it out");
   }
   PENSTOCK_TRY(take_checkpoints(options, request));
   PENSTOCK_ASSIGN(request.accelerators, bounded_option(options, "accelerators", kMostAccelerators, 1));
@@ -139,8 +142,8 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   PENSTOCK_ASSIGN(request.batch, bounded_option(options, "batch", kLargestBatch, request.batch));
   PENSTOCK_ASSIGN(request.prefetch, bounded_option(options, "prefetch", kUnbounded, request.prefetch));
   if (app.in_memory && request.prefetch != 0)
-    return make_error(Errc::invalid_argument, "--prefetch is nothing for '" + std::string(app.name) +
-                                                  "', whose samples are all in memory");
+    return make_error(Errc::invalid_argument, "--prefetch has no effect on '" + std::string(app.name) +
+                                                  "', whose samples are all in memory: leave it out");
   const uint64_t cpu_count = std::min<uint64_t>(usable_cpus(), kMostThreads);
   PENSTOCK_ASSIGN(request.threads, bounded_option(options, "threads", kMostThreads,
                                                   request.threads != 0 ? request.threads : cpu_count));

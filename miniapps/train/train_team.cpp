@@ -130,7 +130,7 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
   if (minima == maxima) return success();
   return make_error(
       Errc::invalid_argument,
-      "the ranks were started with different flags: but for where data lie, all must do the same work");
+      "the ranks were started with different flags: only paths may differ, so give all ranks the same");
 }
 
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine) {

@@ -191,8 +191,8 @@ Result<penstock_request> wait_for_answer(const Target& target, uint64_t request_
     ::usleep(200);
   }
   return make_error(Errc::timed_out,
-                    "process {} does not answer: it is stopped, or one of its threads is loading a "
-                    "library and does not come to an end; what was asked of it may still come",
+                    "process {} does not answer: it is stopped, or one of its threads does not finish "
+                    "loading a library; it may still do what was asked",
                     target.pid());
 }
 
@@ -206,8 +206,8 @@ Result<penstock_request> send_request(const Target& target, const penstock_reque
   if (!request_address && !target.is_running()) return ended_meanwhile(target);
   if (!function || !request_address || request_address->bytes != sizeof request)
     return make_error(Errc::unsupported,
-                      "process {} has the library of another version of Penstock loaded; only that "
-                      "one can ask it, or the process is begun anew",
+                      "process {} has loaded the library of another version of Penstock: use that version, "
+                      "or start the process again",
                       target.pid());
   if (!target.write(request_address->address, &request, sizeof request)) return ended_meanwhile(target);
   PENSTOCK_ASSIGN(const StartedThread started,
@@ -235,8 +235,8 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
     return success();
   if (!target.is_running()) return ended_meanwhile(target);
   return make_error(Errc::unsupported,
-                    "cannot attach to process {}: its libc (before 2.34) has nothing loaded that loads "
-                    "libraries; begin it with 'penstock profile run'",
+                    "cannot attach to process {}: its libc (before 2.34) has loaded nothing that loads "
+                    "libraries; start it with 'penstock profile run -- COMMAND'",
                     target.pid());
 }
 
@@ -253,7 +253,10 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   LoaderData loader{};
   PENSTOCK_TRY(find_functions(target, loader));
   if (library.size() >= kPathBytes)
-    return make_error(Errc::invalid_argument, "the path of '{}' is too long", library);
+    return make_error(Errc::invalid_argument,
+                      "the path of the library '{}' is too long: name a link with a shorter path in "
+                      "PENSTOCK_PROFILE_LIBRARY",
+                      library);
   loader.dlopen_mode = RTLD_NOW;
   loader.is_loading = 1;
   loader.request_data = request;
@@ -294,7 +297,9 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
   request.trace = trace ? 1 : 0;
   if (trace_limit) request.trace_limit = *trace_limit == 0 ? PENSTOCK_NO_TRACE_LIMIT : *trace_limit;
   if (folder.string().size() >= sizeof request.folder)
-    return make_error(Errc::invalid_argument, "the path of '{}' is too long", folder.string());
+    return make_error(Errc::invalid_argument,
+                      "the path of the session '{}' is too long: name one with a shorter path by -o",
+                      folder.string());
   folder.string().copy(request.folder, sizeof request.folder - 1);
   AttachOutcome outcome;
   PENSTOCK_ASSIGN(const penstock_request response,

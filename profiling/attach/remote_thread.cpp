@@ -157,8 +157,8 @@ Result<StartedThread> start_thread_from_helper(const Target& inspected_target, R
   if (!create_function && !target.is_running()) return ended_meanwhile(target);
   if (!create_function)
     return make_error(Errc::unsupported,
-                      "cannot attach to process {}: its libc is older than 2.34 and it has no "
-                      "threads; begin it with 'penstock profile run'",
+                      "cannot attach to process {}: its libc is older than 2.34 and it has no threads; start "
+                      "it with 'penstock profile run -- COMMAND'",
                       target.pid());
   const auto until = Clock::now() + patience;
   for (bool try_running_threads = false; Clock::now() < until; try_running_threads = true) {
@@ -180,8 +180,8 @@ Result<StartedThread> start_thread_from_helper(const Target& inspected_target, R
     ::usleep(1000);
   }
   return make_error(Errc::timed_out,
-                    "no thread of process {} came to a call from which another thread may be begun; "
-                    "try again when it reads, writes or waits",
+                    "no thread of process {} came to a call in which another thread can be started; try "
+                    "again when it reads, writes or waits",
                     target.pid());
 }
 
@@ -263,8 +263,10 @@ Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
   }
   HelperReport report;
   if (received.size() < sizeof report)
-    return make_error(Errc::io, "what attaches to process {} was killed, and may have left it broken",
-                      target.pid());
+    return make_error(
+        Errc::io,
+        "the helper that attaches to process {} was killed: that process may be damaged, so start it again",
+        target.pid());
   std::memcpy(&report, received.data(), sizeof report);
   if (report.succeeded) return report.started;
   return Error{report.code, report.sys_errno, received.substr(sizeof report, report.text_bytes)};
@@ -272,8 +274,8 @@ Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
 #else
 Result<StartedThread> start_thread_in(const Target& target, RemoteThread, std::chrono::milliseconds) {
   return make_error(Errc::unsupported,
-                    "cannot attach to process {}: attaching knows x86-64 alone; the program may call "
-                    "penstock_profile_start() itself",
+                    "cannot attach to process {}: attaching only works on x86-64; start it with 'penstock "
+                    "profile run -- COMMAND'",
                     target.pid());
 }
 #endif

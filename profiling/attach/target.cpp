@@ -155,9 +155,7 @@ Error not_traceable(pid_t pid, int sys_errno) {
                       pid, tracer);
   std::string scope;
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
-  std::string why =
-      "the system does not allow it; do it as root (in a container: one that was given "
-      "CAP_SYS_PTRACE)";
+  std::string why = "the system does not allow it; do it as root (in a container: one with CAP_SYS_PTRACE)";
   if (scope == "1" || scope == "2")
     why = fmt::format(
         "kernel.yama.ptrace_scope is {}; do it as root, or set it to 0 ('sysctl -w "
@@ -165,13 +163,13 @@ Error not_traceable(pid_t pid, int sys_errno) {
         scope);
   if (::geteuid() == 0)
     why =
-        "the system does not allow it, not even to root: this container was given no CAP_SYS_PTRACE, or a "
+        "the system does not allow it even to root: this container has no CAP_SYS_PTRACE, or a "
         "security module protects that process";
-  if (scope == "3") why = "kernel.yama.ptrace_scope is 3: nobody may, until this machine starts anew";
-  return make_error(Errc::permission_denied,
-                    "cannot attach to process {}: {}; or begin the program with 'penstock profile "
-                    "run'",
-                    pid, why);
+  if (scope == "3") why = "kernel.yama.ptrace_scope is 3, which forbids it until this machine restarts";
+  return make_error(
+      Errc::permission_denied,
+      "cannot attach to process {}: {}; or start the program with 'penstock profile run -- COMMAND'", pid,
+      why);
 }
 
 // Checks whether attaching is possible, and collects the target's mappings and libraries. During the checks
@@ -201,9 +199,8 @@ Result<Target> Target::inspect(pid_t pid) {
     return not_traceable(pid, EPERM);
   if (state.starts_with("T") || state.starts_with("t"))
     return make_error(Errc::busy,
-                      "process {} is stopped, and would do nothing that it is asked: let it go on "
-                      "first ('kill -CONT {}')",
-                      pid, pid);
+                      "process {} is stopped, and cannot answer: let it go on first ('kill -CONT {}')", pid,
+                      pid);
   PENSTOCK_TRY(target.reread_mappings());
   PENSTOCK_TRY(target.check_program());
   return target;

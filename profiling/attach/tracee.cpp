@@ -167,7 +167,8 @@ Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
     PENSTOCK_TRY(wait_for_stop(status, until, "does not stop"));
     if (status >> 16 == PTRACE_EVENT_STOP) {
       stopped_ = true;
-      if (WSTOPSIG(status) != SIGTRAP) return thread_lost_error("is being stopped by somebody else");
+      if (WSTOPSIG(status) != SIGTRAP)
+        return thread_lost_error("was stopped by a signal; let it go on and try again");
       return success();
     }
     const int signal = WSTOPSIG(status);
@@ -195,7 +196,7 @@ Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
     }
     signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
     const bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
-    if (prepared_ && is_fault) return thread_lost_error("went wrong in what it was made to call");
+    if (prepared_ && is_fault) return thread_lost_error("crashed in a call that attaching makes");
   }
 }
 

@@ -95,8 +95,8 @@ Error not_watched_error(int pid) {
   if (const auto removed = target.ok() ? removed_session(*target) : std::nullopt)
     return make_error(Errc::not_found, "process {} is watched, but {}", pid,
                       session_gone_text(pid, *removed));
-  return make_error(Errc::not_found, "process {} is not watched: 'penstock profile attach {}' does it", pid,
-                    pid);
+  return make_error(Errc::not_found, "process {} is not watched; to watch it: penstock profile attach {}",
+                    pid, pid);
 }
 
 void sort_by_rank(std::vector<RecordingProcess>& processes) {
@@ -171,19 +171,19 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   if (!fd && errno == ENOENT) return not_recording_error(process);
   if (!fd && errno == ELOOP)
     return make_error(Errc::corrupt,
-                      "'{}' is a symbolic link, and no session's file: nothing "
-                      "is written there",
+                      "'{}' is a symbolic link and not a session's file: nothing is written there",
                       process.file);
   if (!fd) return errno_error(errno, "cannot write", process.file);
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", process.file);
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot inspect", process.file);
   if (status.st_uid != ::geteuid() && ::geteuid() != 0)
     return make_error(Errc::permission_denied,
                       "'{}' is another user's: only its owner and root may record process {}", process.file,
                       process.pid);
   penstock_session_header header{};
   if (!S_ISREG(status.st_mode) || !read_header(fd.get(), header) || header.pid != process.pid)
-    return make_error(Errc::corrupt, "'{}' is no session's file of process {}", process.file, process.pid);
+    return make_error(Errc::corrupt, "'{}' is not the session's file of process {}", process.file,
+                      process.pid);
   const bool is_running = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
   if (!is_running && on) return not_recording_error(process);
   const uint32_t control = on ? header.control | 1U : header.control & ~1U;

@@ -44,7 +44,7 @@ namespace fs = std::filesystem;
 Result<std::optional<SessionView>> view_of(int fd, const std::string& path, MappedFile& file) {
   struct stat status {};
   std::optional<SessionView> view;
-  if (::fstat(fd, &status) != 0) return errno_error(errno, "cannot look at", path);
+  if (::fstat(fd, &status) != 0) return errno_error(errno, "cannot inspect", path);
   if (status.st_size == 0) return view;
   if (const int error = file.map(fd, size_t(status.st_size)); error != 0)
     return errno_error(error, "cannot map", path);
@@ -242,7 +242,8 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
 
 Result<void> snapshot_session(const fs::path& folder, const fs::path& to) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
-  if (files.empty()) return make_error(Errc::not_found, "no process left a file in '{}'", folder.string());
+  if (files.empty())
+    return make_error(Errc::not_found, "no process left a session's file in '{}'", folder.string());
   PENSTOCK_ASSIGN(const fs::path new_folder, make_session_folder(to));
   PartialCopy partial(new_folder);
   for (const fs::path& file : files) PENSTOCK_TRY(copy_session_file(file, new_folder, partial));

@@ -150,8 +150,8 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments) {
     fs::path folder = fs::absolute(argument, error).lexically_normal();
     if (!folder.has_filename()) folder = folder.parent_path();
     if (error || !fs::is_directory(folder, error))
-      return make_error(Errc::not_found, "'{}' is neither a process's number nor a session's folder",
-                        argument);
+      return make_error(Errc::not_found,
+                        "'{}' is neither the number of a process nor the folder of a session", argument);
     targets.folders.push_back(std::move(folder));
   }
   return targets;

@@ -59,7 +59,7 @@ std::string_view reason_phrase(int status) {
 
 Result<std::unique_ptr<BodySource>> file_body(Fd fd) {
   struct stat about {};
-  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot look at", "what was made");
+  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot inspect", "what was made");
   return std::unique_ptr<BodySource>(std::make_unique<FileBody>(std::move(fd), uint64_t(about.st_size)));
 }
 

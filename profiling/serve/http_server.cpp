@@ -80,7 +80,7 @@ Result<HttpServer> HttpServer::listen(uint16_t port) {
       ::getsockname(fd.get(), generic_address, &address_bytes) != 0) {
     if (errno == EADDRINUSE)
       return make_error(Errc::already_exists,
-                        "port {} is somebody's already: give another one, or none (--port 0)", port);
+                        "port {} is in use: choose another one, or --port 0 for any that is free", port);
     return errno_error(errno, "cannot listen on", fmt::format("127.0.0.1:{}", port));
   }
   return HttpServer(std::move(fd), ntohs(address.sin_port));

@@ -134,7 +134,7 @@ Result<void> LiveView::try_inspect() {
   } catch (const std::exception& problem) {
     previous_progress_.reset();
     shows_whole_run_ = false;
-    return make_error(Errc::exhausted, "cannot look at '{}': {}", folder_.string(), problem.what());
+    return make_error(Errc::exhausted, "cannot inspect '{}': {}", folder_.string(), problem.what());
   }
 }
 

@@ -43,7 +43,7 @@ Result<void> TarStream::add_member(const fs::path& file, const std::string& name
   if (!fd && (errno == ELOOP || errno == ENOENT)) return success();
   if (!fd) return errno_error(errno, "cannot read", file.string());
   struct stat about {};
-  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot look at", file.string());
+  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot inspect", file.string());
   if (!S_ISREG(about.st_mode)) return success();
   Member member;
   member.path = file.string();
@@ -69,7 +69,7 @@ Result<std::unique_ptr<TarStream>> TarStream::of_session(const fs::path& folder,
   for (const fs::path& file : files)
     PENSTOCK_TRY(stream->add_member(file, prefix + "/" + file.filename().string(), false));
   if (stream->members_.empty())
-    return make_error(Errc::not_found, "no process left a file in '{}'", folder.string());
+    return make_error(Errc::not_found, "no process left a session's file in '{}'", folder.string());
   PENSTOCK_TRY(stream->add_member(folder / kNoteFile, prefix + "/" + std::string(kNoteFile), true));
   stream->bytes_ += kEndBytes;
   return stream;
@@ -79,9 +79,10 @@ Result<void> TarStream::open_member(const Member& member) {
   fd_ = Fd(retry_eintr([&] { return ::open(member.path.c_str(), O_RDONLY | kSessionOpenFlags); }));
   if (!fd_) return errno_error(errno, "cannot read", member.path);
   struct stat about {};
-  if (::fstat(fd_.get(), &about) != 0) return errno_error(errno, "cannot look at", member.path);
+  if (::fstat(fd_.get(), &about) != 0) return errno_error(errno, "cannot inspect", member.path);
   if (about.st_dev != member.device || about.st_ino != member.inode)
-    return make_error(Errc::corrupt, "'{}' is another file now", member.path);
+    return make_error(Errc::corrupt, "'{}' was replaced by another file: download the session again",
+                      member.path);
   return success();
 }
 

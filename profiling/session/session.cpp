@@ -306,9 +306,9 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
       retry_eintr([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); }));
   if (!fd) return errno_error(errno, "cannot open", path.string());
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot look at", path.string());
+  if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot inspect", path.string());
   if (!S_ISREG(status.st_mode))
-    return make_error(Errc::corrupt, "'{}' is no file of a session", path.string());
+    return make_error(Errc::corrupt, "'{}' is not a file of a session", path.string());
   const auto size = uint64_t(status.st_size);
   std::unique_ptr<ProcessFile> process_file(new ProcessFile);
   process_file->path_ = path;
@@ -369,10 +369,11 @@ Result<Session> open_session(std::span<const fs::path> paths) {
     std::string quoted_paths;
     for (const fs::path& path : paths)
       quoted_paths += fmt::format("{}'{}'", quoted_paths.empty() ? "" : ", ", path.string());
-    return make_error(session.problems.empty() ? Errc::not_found : Errc::corrupt,
-                      session.problems.empty() ? fmt::format("no process left a file in {}", quoted_paths)
-                                               : fmt::format("no file in {} can be read: {}", quoted_paths,
-                                                             session.problems.front()));
+    return make_error(
+        session.problems.empty() ? Errc::not_found : Errc::corrupt,
+        session.problems.empty()
+            ? fmt::format("no process left a session's file in {}", quoted_paths)
+            : fmt::format("no file in {} can be read: {}", quoted_paths, session.problems.front()));
   }
   leave_out_earlier_states(session);
   std::vector<std::string> problems = std::move(session.problems);

@@ -44,7 +44,7 @@ std::string default_session_name() {
 Result<fs::path> make_session_folder(const fs::path& wanted) {
   std::error_code failed;
   fs::path folder = fs::absolute(wanted, failed).lexically_normal();
-  if (failed) return errno_error(failed.value(), "cannot tell where to put", wanted.string());
+  if (failed) return errno_error(failed.value(), "cannot resolve the path of the session", wanted.string());
   if (!folder.has_filename()) folder = folder.parent_path();
   if (folder.native().size() >= PENSTOCK_FOLDER_BYTES)
     return make_error(
@@ -59,13 +59,16 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
     return make_error(
         Errc::not_found,
         fs::is_directory(parent, failed)
-            ? fmt::format("cannot make the session '{}': '{}' takes no folders", folder.string(), parent)
-            : fmt::format("cannot make the session '{}': there is no folder '{}'", folder.string(), parent));
+            ? fmt::format("cannot make the session '{}': no folder can be made in '{}'", folder.string(),
+                          parent)
+            : fmt::format("cannot make the session '{}': there is no folder '{}'; make it first",
+                          folder.string(), parent));
   }
   if (errno != EEXIST) return errno_error(errno, "cannot make the session", folder.string());
   const bool is_empty = fs::is_empty(folder, failed);
   if (failed || !fs::is_directory(folder, failed))
-    return make_error(Errc::already_exists, "cannot make the session '{}': something else is there",
+    return make_error(Errc::already_exists,
+                      "cannot make the session '{}': it exists and is not a folder; name another one with -o",
                       folder.string());
   if (!is_empty)
     return make_error(Errc::already_exists,

@@ -16,6 +16,7 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/ranks/module.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/utc_time.hpp"
@@ -33,8 +34,8 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
   for (const std::string& argument : sessions) {
     const std::filesystem::path session = std::filesystem::weakly_canonical(argument, failed);
     if (!failed && std::ranges::mismatch(session, target).in1 == session.end())
-      return make_error(Errc::invalid_argument, "'{}' is of the session '{}' itself: write to another place",
-                        output, argument);
+      return make_error(Errc::invalid_argument,
+                        "'{}' is of the session '{}' itself: name a file outside of it", output, argument);
   }
   return success();
 }
@@ -92,10 +93,11 @@ SessionFilter filter_of(const Options& options, ProfileArguments arguments) {
 
 Result<int> parse_pid(const std::string& argument) {
   if (std::error_code failed; std::filesystem::is_directory(argument, failed))
-    return make_error(Errc::invalid_argument,
-                      "this takes one PID, and '{}' is a folder; if it is a session, 'penstock "
-                      "profile status {}' names its processes",
-                      argument, argument);
+    return make_error(
+        Errc::invalid_argument,
+        "this takes one PID, and '{}' is a folder; if it is a session, to list its processes: penstock "
+        "profile status {}",
+        argument, shell_word(argument));
   return process_number(argument);
 }
 

@@ -49,7 +49,7 @@ Result<int> run_detach(const CommandContext& context) {
   }
   if (detached.unrestored != 0) {
     warn(fmt::format(
-        "{} slots hold neither their first values nor ours: the program has rewritten them itself",
+        "{} slots have neither their first values nor Penstock's: the program has changed them itself",
         detached.unrestored));
     return 1;
   }

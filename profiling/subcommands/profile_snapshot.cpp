@@ -38,7 +38,7 @@ Result<int> run_snapshot(const CommandContext& context) {
     PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(target));
     std::error_code failed;
     const fs::path absolute_path = fs::absolute(target, failed);
-    if (failed) return errno_error(failed.value(), "cannot look at the snapshot", target.string());
+    if (failed) return errno_error(failed.value(), "cannot inspect the snapshot", target.string());
     print_json(Json{{"session", absolute_path.lexically_normal().string()},
                     {"of", context.positionals[0]},
                     {"files", files.size()}});

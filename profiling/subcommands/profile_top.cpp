@@ -47,7 +47,7 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
   }
   if (folders.empty())
     return make_error(Errc::not_found,
-                      "nothing is watched here now: 'penstock profile run -- COMMAND' does it");
+                      "no process is watched here now; start one with 'penstock profile run -- COMMAND'");
   return std::vector<fs::path>(folders.begin(), folders.end());
 }
 

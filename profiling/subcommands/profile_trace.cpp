@@ -124,7 +124,8 @@ Result<int> run_trace(const CommandContext& context) {
   PENSTOCK_ASSIGN(TraceTargets targets, trace_targets(context.positionals.subspan(1)));
   if (context.options.given("rank")) {
     if (targets.folders.empty())
-      return make_error(Errc::invalid_argument, "--rank chooses among the processes of a SESSION");
+      return make_error(Errc::invalid_argument,
+                        "--rank chooses among the processes of a SESSION: name its folder");
     targets.ranks = context.options.list("rank");
   }
   if (has_duration) return trace_for(context, std::move(targets), context.options.duration("for"));

@@ -80,7 +80,7 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& fi
     return not_watchable(program, "it is a 32-bit program, and the library for it is a 64-bit one");
   Elf64_Ehdr elf_header{};
   if (first_bytes.size() < sizeof elf_header)
-    return make_error(Errc::permission_denied, "'{}' is no program: it ends too soon", program);
+    return make_error(Errc::permission_denied, "'{}' is not a program: it ends within its header", program);
   std::memcpy(&elf_header, first_bytes.data(), sizeof elf_header);
   if (elf_header.e_machine != kOwnMachine)
     return not_watchable(program,
@@ -89,7 +89,7 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& fi
                                      elf_header.e_machine));
   const std::optional<Loader> loader = loader_of(fd, elf_header);
   if (!loader)
-    return make_error(Errc::permission_denied, "'{}' is no program: its headers are wrong", program);
+    return make_error(Errc::permission_denied, "'{}' is not a program: its headers are damaged", program);
   if (!loader->has_loader && is_loader(program)) return success();
   if (!loader->has_loader)
     return not_watchable(program,
@@ -111,7 +111,7 @@ std::string interpreter_of(const std::string& first_bytes) {
 
 Result<void> check_program(const std::string& program, int depth) {
   struct stat status {};
-  if (::stat(program.c_str(), &status) != 0) return errno_error(errno, "cannot look at", program);
+  if (::stat(program.c_str(), &status) != 0) return errno_error(errno, "cannot inspect", program);
   const bool has_more_rights = gains_rights(program, status);
   const Fd fd(retry_eintr([&] { return ::open(program.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   // A program that may be executed but not read cannot be checked. It is accepted, unless its mode shows that

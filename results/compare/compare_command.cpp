@@ -124,7 +124,8 @@ Result<std::pair<std::string, std::string>> choose_arms(const std::string& named
       return make_error(Errc::invalid_argument, "no record is of the arm '{}'; the records have {}", arm,
                         arms_text(arms));
   if (arm_pair.first == arm_pair.second)
-    return make_error(Errc::invalid_argument, "--arms takes two different names");
+    return make_error(Errc::invalid_argument,
+                      "--arms takes two different names, as in --arms base,candidate");
   return arm_pair;
 }
 
@@ -155,7 +156,8 @@ Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
                 [&](const StoredRecord& stored) { return base_ids.contains(stored.record.id); });
   const size_t shared_count = count_before - candidate.records.size();
   if (shared_count > 0 && candidate.records.empty())
-    return make_error(Errc::invalid_argument, "base and candidate are the same records");
+    return make_error(Errc::invalid_argument,
+                      "base and candidate are the same records: name two sets of results");
   Sides sides{std::move(base), std::move(candidate), {}};
   if (shared_count > 0)
     sides.remarks.push_back(
@@ -171,7 +173,7 @@ Result<Sides> read_sides(const CommandContext& context) {
     return Sides{records_of_arm(all_records, named.first), records_of_arm(all_records, named.second), {}};
   }
   if (context.positionals.size() != 2)
-    return make_error(Errc::invalid_argument, "two sets of results are compared: penstock compare BASE NEW");
+    return make_error(Errc::invalid_argument, "name two sets of results: penstock compare BASE NEW");
   const fs::path arguments[] = {context.positionals[0], context.positionals[1]};
   PENSTOCK_ASSIGN(RecordSet base, read_complete(std::span(arguments).first(1)));
   PENSTOCK_ASSIGN(RecordSet candidate, read_complete(std::span(arguments).last(1)));
@@ -249,10 +251,10 @@ Result<int> compare(const CommandContext& context) {
 Result<int> history(const CommandContext& context) {
   for (const std::string_view name : {"arms", "junit"})
     if (context.options.given(name))
-      return make_error(Errc::invalid_argument, "--{} does not go with --history", name);
+      return make_error(Errc::invalid_argument, "--{} has no effect on --history: leave it out", name);
   if (context.positionals.empty())
     return make_error(Errc::invalid_argument,
-                      "--history takes results: penstock compare --history RESULTS...");
+                      "--history needs results: penstock compare --history RESULTS...");
   const std::vector<fs::path> paths(context.positionals.begin(), context.positionals.end());
   PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
   for (const std::string& problem : set.problems) warn(problem);

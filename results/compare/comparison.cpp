@@ -288,9 +288,10 @@ void Comparator::decide() {
 
 Result<void> check(const RecordSet& base, const RecordSet& candidate, const CompareSettings& settings) {
   if (!(settings.alpha > 0 && settings.alpha < 0.5))
-    return make_error(Errc::invalid_argument, "alpha is a probability between 0 and 0.5");
+    return make_error(Errc::invalid_argument, "--alpha must be a probability between 0 and 0.5");
   if (!(settings.least_effect >= 0 && settings.least_effect < 1))
-    return make_error(Errc::invalid_argument, "the least effect is a share between 0 and 1");
+    return make_error(Errc::invalid_argument,
+                      "--least-effect must be a share between 0 and 1, such as 0.05 for 5%");
   for (const auto& [set, name] : {std::pair{&base, "base"}, std::pair{&candidate, "candidate"}})
     if (set->records.empty())
       return make_error(Errc::invalid_argument, "the {} has no record ({})", name,
@@ -342,7 +343,7 @@ Result<Comparison> compare_records(const RecordSet& base, const RecordSet& candi
     return make_error(
         Errc::invalid_argument, "nothing to compare by --metric {}{}; the base has {}",
         fmt::join(std::set(settings.metrics.begin(), settings.metrics.end()), ", "),
-        comparator.metrics_without_direction().empty() ? "" : " (neither more nor less of it is better)",
+        comparator.metrics_without_direction().empty() ? "" : " (of which neither more nor less is better)",
         fmt::join(comparator.metric_names(), ", "));
   if (!share_cells) comparison.remarks.emplace_back("base and candidate have no cell in common");
   if (comparator.used_unpaired_test())

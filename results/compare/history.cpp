@@ -93,9 +93,9 @@ std::optional<HistoryRow> row_of(const RunSeries& series, const std::string& met
 
 Result<History> inspect_history(const RecordSet& set, const CompareSettings& settings) {
   History history;
-  if (set.records.empty()) return make_error(Errc::invalid_argument, "there is no record to look at");
+  if (set.records.empty()) return make_error(Errc::invalid_argument, "there is no record to compare");
   if (!(settings.alpha > 0 && settings.alpha < 0.5))
-    return make_error(Errc::invalid_argument, "alpha is a probability between 0 and 0.5");
+    return make_error(Errc::invalid_argument, "--alpha must be a probability between 0 and 0.5");
   std::vector<double> p;
   for (const RunSeries& series : series_of(set, history.remarks)) {
     std::set<std::string> metrics;
@@ -114,7 +114,7 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
   }
   if (history.rows.empty())
     return make_error(Errc::invalid_argument,
-                      "no usable record has a metric to look at (--metric names others)");
+                      "no usable record has a metric to compare (--metric names others)");
   const std::vector<double> adjusted = holm(p, p.size());
   size_t next_adjusted = 0;
   size_t suspected_count = 0;

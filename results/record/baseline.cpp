@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
 
@@ -27,7 +28,7 @@ constexpr size_t kReadBlockBytes = 1U << 16;
 Result<void> check_name(const std::string& name) {
   if (is_plain_word(name)) return success();
   return make_error(Errc::invalid_argument,
-                    "'{}' is no name for a baseline: letters, digits, '_', '-' and '.'", name);
+                    "'{}' is not a name for a baseline: use letters, digits, '_', '-' and '.'", name);
 }
 
 // Returns a file's current size and checksum, without its path.
@@ -69,9 +70,7 @@ Result<Baseline> read_baseline(const fs::path& folder, const std::string& name) 
   PENSTOCK_TRY(check_name(name));
   const fs::path path = folder / kBaselinesFolder / name;
   std::ifstream in(path, std::ios::binary);
-  if (!in && errno == ENOENT)
-    return make_error(Errc::not_found, "there is no baseline '{}' in '{}' (penstock baseline list)", name,
-                      folder.string());
+  if (!in && errno == ENOENT) return no_baseline_error(folder, name);
   if (!in) return errno_error(errno, "cannot open", path.string());
   std::ostringstream text;
   text << in.rdbuf();
@@ -79,6 +78,13 @@ Result<Baseline> read_baseline(const fs::path& folder, const std::string& name) 
 }
 
 }  // namespace
+
+Error no_baseline_error(const fs::path& folder, std::string_view name) {
+  return make_error(
+      Errc::not_found,
+      "there is no baseline '{}' in '{}'; to list those there: penstock baseline list --results {}", name,
+      folder.string(), shell_word(folder.string()));
+}
 
 bool is_plain_word(std::string_view name) {
   return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), [](char c) {
@@ -88,7 +94,7 @@ bool is_plain_word(std::string_view name) {
 }
 
 Result<Baseline> parse_baseline(std::string_view text, const std::string& what) {
-  const Error no_baseline = make_error(Errc::corrupt, "'{}' is no baseline", what);
+  const Error no_baseline = make_error(Errc::corrupt, "'{}' is not a baseline", what);
   const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostBaselineDepth; };
   const Json json = Json::parse(text.begin(), text.end(), limit_depth, false);
   if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return no_baseline;
@@ -113,7 +119,7 @@ Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
   PENSTOCK_TRY(check_name(name));
   PENSTOCK_ASSIGN(const RecordSet set, read_records(paths));
   if (!set.problems.empty())
-    return make_error(Errc::corrupt, "baseline '{}' would not be whole: {}", name, set.problems.front());
+    return make_error(Errc::corrupt, "baseline '{}' would be incomplete: {}", name, set.problems.front());
   Baseline baseline{name, utc_now(), {}};
   for (const fs::path& path : set.files) {
     PENSTOCK_ASSIGN(Baseline::File file, inspect_file(path));
@@ -150,8 +156,7 @@ Result<void> remove_baseline(const fs::path& folder, const std::string& name) {
   PENSTOCK_TRY(check_name(name));
   const fs::path path = folder / kBaselinesFolder / name;
   if (::unlink(path.c_str()) == 0) return success();
-  if (errno == ENOENT)
-    return make_error(Errc::not_found, "there is no baseline '{}' in '{}'", name, folder.string());
+  if (errno == ENOENT) return no_baseline_error(folder, name);
   return errno_error(errno, "cannot remove", path.string());
 }
 
@@ -160,11 +165,11 @@ Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
     const fs::path path = path_of(folder, file);
     const Result<Baseline::File> current = inspect_file(path);
     if (!current && current.error().sys_errno == ENOENT)
-      return make_error(Errc::not_found, "baseline '{}' does not hold any more: '{}' is gone", baseline.name,
-                        path.string());
+      return make_error(Errc::not_found, "baseline '{}' does not hold any more: '{}' is gone; set it again",
+                        baseline.name, path.string());
     PENSTOCK_TRY(current);
     if (current->bytes != file.bytes || current->crc != file.crc)
-      return make_error(Errc::corrupt, "baseline '{}' does not hold any more: '{}' has changed",
+      return make_error(Errc::corrupt, "baseline '{}' does not hold any more: '{}' has changed; set it again",
                         baseline.name, path.string());
   }
   return success();

@@ -57,6 +57,9 @@ Result<void> check_baseline(const std::filesystem::path& folder, const Baseline&
 // Whether `path` names a baseline: "baseline:NAME", or "FOLDER/baseline:NAME" for another results folder.
 bool is_baseline(const std::filesystem::path& path);
 
+// The error if the folder has no baseline of that name. Its last words are a command that lists those it has.
+Error no_baseline_error(const std::filesystem::path& folder, std::string_view name);
+
 // Checks the baseline that `path` names, by check_baseline(), and returns its record files.
 Result<std::vector<std::filesystem::path>> baseline_files(const std::filesystem::path& path);
 

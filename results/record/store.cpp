@@ -95,8 +95,8 @@ Result<Metric> metric_from_json(const Json& json, const std::string& name) {
 Result<void> read_identity(const Fields& fields, Record& record) {
   PENSTOCK_ASSIGN(const uint64_t schema, fields.whole_number("schema"));
   if (schema != 1)
-    return make_error(Errc::unsupported,
-                      "record of schema " + std::to_string(schema) + "; this program reads schema 1");
+    return make_error(Errc::unsupported, "not a record that this penstock reads: it has schema " +
+                                             std::to_string(schema) + ", not 1; use a newer penstock");
   PENSTOCK_ASSIGN(record.id, fields.text("id"));
   PENSTOCK_ASSIGN(record.started, fields.text("started"));
   PENSTOCK_ASSIGN(record.command, fields.text("command"));

@@ -171,7 +171,8 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   for (const SweepAxis& axis : spec.grid)
     for (const SweepSetting& setting : spec.fixed_settings)
       if (axis.key == setting.key)
-        return make_error(Errc::invalid_argument, "'{}' is in 'fixed' and in 'grid'", axis.key);
+        return make_error(Errc::invalid_argument, "'{}' is in 'fixed' and in 'grid': remove one of them",
+                          axis.key);
   std::vector<SweepCell> cells{
       SweepCell{.key = "", .title = "", .settings = {}, .arguments = spec.arguments}};
   for (const SweepAxis& axis : spec.grid) {
@@ -198,7 +199,7 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   std::set<std::string_view> keys;
   for (const SweepCell& cell : all_cells)
     if (!keys.insert(cell.key).second)
-      return make_error(Errc::invalid_argument, "two cells of the grid read alike: {}", cell.key);
+      return make_error(Errc::invalid_argument, "two cells of the grid are the same: {}", cell.key);
   if (all_cells.size() == 1 && all_cells.front().title.empty()) all_cells.front().title = "all";
   return all_cells;
 }
@@ -255,7 +256,7 @@ std::vector<std::string> launcher_arguments(const SweepSpec& spec, const SweepCe
 Result<void> check_launcher(const SweepSpec& spec) {
   if (spec.launcher.empty()) return success();
   if (spec.ranks.empty() && spec.nodes.empty())
-    return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes', too");
+    return make_error(Errc::invalid_argument, "'launcher' needs 'ranks' or 'nodes': add one of them");
   for (const std::string& word : split_at_blanks(spec.launcher)) {
     std::string other_text = word;
     for (const std::string_view place : kPlaceholders)

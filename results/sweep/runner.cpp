@@ -128,7 +128,8 @@ class Runner {
       if (const auto known_program = state_.history().programs.find(program);
           known_program != state_.history().programs.end() && known_program->second != now)
         work_.warn(fmt::format(
-            "'{}' is another program than it was: what is done was measured with the old one", program));
+            "'{}' is another program than it was: the turns that are done were measured with the old one",
+            program));
     PENSTOCK_TRY(state_.record_start(work_.job, programs));
     progress_.advance(state_.history().turns.size());
     SweepEnd end{.job = work_.job, .turns_left = 0, .reason = ""};

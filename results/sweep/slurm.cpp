@@ -119,7 +119,7 @@ Result<std::string> submit_batch(const fs::path& script) {
   const std::vector<std::string> argv{"sbatch", "--parsable", script.string()};
   PENSTOCK_ASSIGN(const ToolOutput answer, run_tool(argv));
   if (answer.exit_code != 0)
-    return make_error(Errc::io, "sbatch does not take {}: {}", script.string(),
+    return make_error(Errc::io, "sbatch refuses {}: {}", script.string(),
                       answer.err.empty() ? answer.out : answer.err);
   // sbatch prints the number of the job in its last line: "12" or "12;cluster". Programs of the site that
   // filter jobs may print other lines before it.

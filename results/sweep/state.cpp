@@ -138,7 +138,7 @@ Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, 
       continue;
     }
     if (torn_line != 0)
-      return make_error(Errc::corrupt, "'{}', line {}: no entry of a sweep, and good ones follow",
+      return make_error(Errc::corrupt, "'{}', line {}: not an entry of a sweep, though more entries follow",
                         file.string(), torn_line);
     try {
       if (const auto applied = apply_entry(history, *entry); !applied.ok())
@@ -174,7 +174,9 @@ Result<void> lock(int fd, const fs::path& file, double patience_s,
     if (errno == ENOSYS || errno == ENOLCK || errno == EOPNOTSUPP) return success();
     if (errno != EWOULDBLOCK) return errno_error(errno, "cannot lock", file.string());
     if (std::chrono::steady_clock::now() >= deadline)
-      return make_error(Errc::busy, "another process works on this sweep ('{}' is locked)", file.string());
+      return make_error(Errc::busy,
+                        "another process works on this sweep ('{}' is locked): wait until it ends",
+                        file.string());
     if (!wait_reported) log("waiting for another process that works on this sweep");
     wait_reported = true;
     PENSTOCK_TRY(sleep_until(std::chrono::steady_clock::now() + std::chrono::milliseconds(50)));

@@ -49,7 +49,7 @@ void finish(benchmark::State& state, const Result<void>& done) {
 void measure(benchmark::State& state, Checksum checksum, size_t size, bool smoke) {
   const std::vector<std::byte> bytes(size, std::byte{0x5a});
   if (crc_by_table(bytes) != checksum(bytes, 0))
-    return give_up(state, make_error(Errc::internal, "two ways to a checksum differ"));
+    return give_up(state, make_error(Errc::internal, "two calculations of a checksum differ"));
   finish(state, by_turns(
                     state, {.batch = smoke ? 1 : std::max<size_t>(kBatchBytes / size, 1), .bytes = size},
                     [&] { benchmark::DoNotOptimize(checksum(bytes, 0)); },

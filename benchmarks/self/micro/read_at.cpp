@@ -37,13 +37,13 @@ class SharedFolder {
   }
   void leave() {
     const std::lock_guard lock(mutex_);
-    if (--users_ == 0) folder_ = make_error(Errc::internal, "nobody is here");
+    if (--users_ == 0) folder_ = make_error(Errc::internal, "the folder is not made yet");
   }
 
  private:
   std::mutex mutex_;
   unsigned users_ = 0;
-  Result<std::unique_ptr<BenchFolder>> folder_ = make_error(Errc::internal, "nobody is here");
+  Result<std::unique_ptr<BenchFolder>> folder_ = make_error(Errc::internal, "the folder is not made yet");
 };
 
 // The offsets of successive reads of `size` bytes. After the last whole read, it begins again at 0.

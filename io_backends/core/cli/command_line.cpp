@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "io_backends/core/json_text.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
 
@@ -123,18 +124,20 @@ std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
   return words;
 }
 
-// Refuses a list of numbers for an option that takes only one. The error explains how to run a sweep over the
-// list.
-Result<void> check_single_numbers(const CommandInfo& command, const std::vector<Collected>& rows,
+// Refuses a list of numbers for an option that takes only one. The error has the text of a FILE.yaml for a
+// sweep over the list. `arguments` are those of the command line, first the name of a subcommand.
+Result<void> check_single_numbers(const CommandInfo& command, const std::vector<std::string>& arguments,
+                                  const std::vector<Collected>& rows,
                                   std::span<const OptionWord> given_options) {
   for (const OptionWord& word : given_options) {
     const Collected* const row = find_row(rows, word.key);
     if (row == nullptr || row->spec->type != OptionType::integer) continue;
     if (parse_count(word.value).ok() || !parse_list(word.value).ok()) continue;
     return make_error(Errc::invalid_argument,
-                      "--{} takes one number, not the list '{}': penstock sweep FILE.yaml runs "
-                      "{} with each, where FILE.yaml has 'command: {}' and 'grid: {{{}: [{}]}}'",
-                      word.key, word.value, command.name, command.name, word.key, word.value);
+                      "--{0} takes one number, not the list '{1}'; penstock sweep FILE.yaml runs {2} with "
+                      "each, if FILE.yaml "
+                      "contains: {{name: {0}, command: {2}, nouns: {3}, grid: {{{0}: [{1}]}}}}",
+                      word.key, word.value, command.name, Json(arguments).dump());
   }
   return success();
 }
@@ -157,7 +160,8 @@ Result<void> check_argument_count(const CommandInfo& command, const std::vector<
 // Makes the options from the command line (`rows`) and the configuration file (`config`). `selected` is the
 // command or subcommand that runs. Flags of other subcommands of `command` in the file are ignored.
 Result<Options> options_from(const CommandInfo& command, const CommandInfo& selected,
-                             const std::vector<Collected>& rows, std::span<const OptionWord> config) {
+                             const std::vector<std::string>& arguments, const std::vector<Collected>& rows,
+                             std::span<const OptionWord> config) {
   std::vector<OptionWord> given_options;
   for (const Collected& row : rows) {
     if (row.flag_given) given_options.push_back({std::string(row.spec->name), "1"});
@@ -169,7 +173,7 @@ Result<Options> options_from(const CommandInfo& command, const CommandInfo& sele
     const bool given_on_line = row != nullptr && row->given_on_line();
     if (!of_another_subcommand && !given_on_line) given_options.push_back(std::move(word));
   }
-  if (command.measures) PENSTOCK_TRY(check_single_numbers(command, rows, given_options));
+  if (command.measures) PENSTOCK_TRY(check_single_numbers(command, arguments, rows, given_options));
   return Options::parse(tables_of(selected), given_options, Options::kOnCommandLine);
 }
 
@@ -286,6 +290,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     PENSTOCK_TRY(check_flags(command, words));
     return wrong_usage(command_named_by(command, words), error.what());
   }
+  const std::vector<std::string> arguments = line.arguments;
   if (command.subcommands != nullptr && !line.arguments.empty()) {
     PENSTOCK_ASSIGN(line.command, find_subcommand(command, line.arguments[0]));
     line.arguments.erase(line.arguments.begin());
@@ -293,7 +298,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
   }
   PENSTOCK_TRY(check_leftovers(*line.command, app.remaining()));
   PENSTOCK_TRY(check_argument_count(*line.command, line.arguments));
-  PENSTOCK_ASSIGN(line.options, options_from(command, *line.command, rows, config));
+  PENSTOCK_ASSIGN(line.options, options_from(command, *line.command, arguments, rows, config));
   return line;
 }
 

@@ -76,7 +76,7 @@ Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch) {
   PENSTOCK_ASSIGN(auto ranks, module->join());
   if (ranks->size() != launch.ranks)
     return make_error(Errc::unsupported,
-                      "{} says {} ranks and MPI knows of {}: the launcher belongs to another MPI "
+                      "{} is {}, but MPI has {} ranks: the launcher belongs to another MPI "
                       "than the one that Penstock was built with; use that one's mpirun, or srun "
                       "with a fitting --mpi",
                       launch.size_variable, launch.ranks, ranks->size());

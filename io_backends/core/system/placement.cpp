@@ -15,15 +15,12 @@ namespace penstock {
 Result<void> run_on_cpus(std::span<const uint64_t> cpus) {
   cpu_set_t cpu_mask;
   CPU_ZERO(&cpu_mask);
-  for (const uint64_t cpu : cpus) {
-    if (cpu >= CPU_SETSIZE) return make_error(Errc::invalid_argument, "there is no processor {}", cpu);
-    CPU_SET(cpu, &cpu_mask);
-  }
   const std::vector<uint64_t> allowed = allowed_cpus();
   for (const uint64_t cpu : cpus) {
     if (std::find(allowed.begin(), allowed.end(), cpu) == allowed.end())
       return make_error(Errc::invalid_argument, "processor {} is not there or not allowed; allowed: {}", cpu,
                         cpu_ranges(allowed));
+    CPU_SET(cpu, &cpu_mask);
   }
   if (::sched_setaffinity(0, sizeof cpu_mask, &cpu_mask) != 0)
     return errno_error(errno, "cannot pin to processors", cpu_ranges(cpus));
@@ -38,11 +35,10 @@ Result<void> run_on_numa_node(uint64_t node) {
     std::error_code failed;
     const bool has_nodes = std::filesystem::exists("/sys/devices/system/node/node0", failed);
     if (has_nodes) return make_error(Errc::invalid_argument, "there is no NUMA node {}", node);
-    return make_error(
-        Errc::unsupported,
-        "cannot read '{}': this kernel or container does not tell its NUMA nodes; pass --cpus in "
-        "place of --numa",
-        path);
+    return make_error(Errc::unsupported,
+                      "cannot read '{}': this kernel or container does not show its NUMA nodes; use --cpus "
+                      "instead of --numa",
+                      path);
   }
   std::string dotted_ranges;  // the kernel's "0-3,8" is "0..3,8" for parse_list()
   for (const char c : text) dotted_ranges += c == '-' ? ".." : std::string(1, c);

@@ -369,7 +369,7 @@ Result<void> set_threads(unsigned threads) {
   void* const set_num_threads = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
   if (set_num_threads == nullptr)
     return make_error(Errc::unsupported,
-                      "this oneDNN does not say how to set its threads: leave out threads=");
+                      "the number of threads of this oneDNN cannot be set: leave out threads=");
   reinterpret_cast<void (*)(int)>(set_num_threads)(int(threads));
   return success();
 }
