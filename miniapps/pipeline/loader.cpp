@@ -215,8 +215,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
     }
     return loader;
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted,
-                      "no memory left for the input pipeline's workers: choose fewer --threads");
+    return make_error(Errc::exhausted, "no memory left for worker threads: choose fewer --threads");
   } catch (const std::system_error& error) {
     return make_error(Errc::exhausted, "cannot start " + std::to_string(settings.threads) +
                                            " worker threads: " + error.what() + ": choose fewer --threads");

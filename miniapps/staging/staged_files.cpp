@@ -119,16 +119,14 @@ Result<void> Apply::check_room() {
     if (!existing_bytes) needed += file.bytes;
   }
   if (plan_.bytes() > plan_.capacity_bytes)
-    return make_error(
-        Errc::no_space,
-        "the plan's files take {}, and its capacity is {}: make a new plan with penstock stage advise",
-        format_size(plan_.bytes()), format_size(plan_.capacity_bytes));
+    return make_error(Errc::no_space, "the plan's files take {}, but it allows {}: make a new plan",
+                      format_size(plan_.bytes()), format_size(plan_.capacity_bytes));
   const auto free = fast_.backend->names().free_bytes();
   if (!free.ok() || needed <= *free) return success();
-  return make_error(Errc::no_space,
-                    "the copies need {} on tier '{}', where {} are free: make room, or make a new plan with "
-                    "a smaller --capacity",
-                    format_size(needed), fast_.name, format_size(*free));
+  return make_error(
+      Errc::no_space,
+      "the copies need {} on tier '{}', where {} are free: make room, or plan with a smaller --capacity",
+      format_size(needed), fast_.name, format_size(*free));
 }
 
 // Gives the copy the mode, the times and, as root, the owner of its original. Called after publish(). A
@@ -199,8 +197,7 @@ void Apply::report_changed(const PlannedFile& file, const std::string& why) {
 Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64_t bytes) {
   const auto other_bytes = [&](std::string_view whose) {
     return make_error(Errc::already_exists,
-                      "'{}' is on tier '{}' already, with other bytes{}: remove it, or make a new plan with "
-                      "penstock stage advise",
+                      "'{}' is on tier '{}' already, with other bytes{}: remove it, or make a new plan",
                       file.name, fast_.name, whose);
   };
   std::optional<uint32_t> expected_crc;
@@ -275,9 +272,7 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
       forget_copied(file);
     else
       warn_(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
-    return make_error(Errc::corrupt,
-                      "'{}' came back from tier '{}' with other bytes than were written: check that device, "
-                      "then apply the plan again",
+    return make_error(Errc::corrupt, "'{}' came back from tier '{}' with other bytes: check that device",
                       file.name, fast_.name);
   }
   const std::lock_guard lock(mutex_);
@@ -446,8 +441,7 @@ Result<StagedTiers> StagedTiers::open(const StagingPlan& plan) {
   PENSTOCK_ASSIGN(Tier fast, open_planned_tier(plan.fast));
   auto lock = fast.backend->names().lock(staged_lock_name(plan.id));
   if (!lock.ok() && lock.error().code == Errc::busy)
-    return make_error(Errc::busy, "another process works on this plan on tier '{}': wait until it ends",
-                      fast.name);
+    return make_error(Errc::busy, "this plan is in use by another process on tier '{}'", fast.name);
   if (!lock.ok()) return lock.error();
   return StagedTiers{std::move(slow), std::move(fast), *std::move(lock)};
 }
