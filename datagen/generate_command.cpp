@@ -320,7 +320,7 @@ Result<int> run_generate(const CommandContext& context) {
   if (context.positionals.empty()) {
     std::vector<std::string> names;
     for (const RecipeInfo* recipe : recipe_registry().present()) names.emplace_back(recipe->name);
-    return make_error(Errc::invalid_argument, "name a RECIPE: {} (penstock generate --list describes them)",
+    return make_error(Errc::invalid_argument, "name a RECIPE: {}; to describe them: penstock generate --list",
                       fmt::join(names, ", "));
   }
   if (options.given("threads") && options.integer("threads") > kMostThreads)

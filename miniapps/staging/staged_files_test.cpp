@@ -176,7 +176,7 @@ TEST_F(StagedFiles, NoErrorOfEitherTierLeavesHalfACopy) {
 }
 
 TEST_F(StagedFiles, ATierThatGivesOtherBytesBackIsFound) {
-  EXPECT_ERRC(Errc::corrupt, apply(plan("", ",fail=read/top:flip@1")), "other bytes than were written");
+  EXPECT_ERRC(Errc::corrupt, apply(plan("", ",fail=read/top:flip@1")), "with other bytes: check");
   EXPECT_FALSE(fs::exists(fast() / "top"));
 }
 
