@@ -211,7 +211,7 @@ class Sweep {
     if (!history.ok() || history->job.empty()) return std::string();
     const JobPhase phase = job_phase(inspect_job(history->job));
     if (phase == JobPhase::unknown)
-      note(fmt::format("Slurm does not tell the state of job {}: it counts as ended", history->job));
+      note(fmt::format("the state of job {} is unknown to Slurm: it counts as ended", history->job));
     return phase == JobPhase::waiting || phase == JobPhase::running ? history->job : std::string();
   }
 
@@ -225,7 +225,7 @@ class Sweep {
     PENSTOCK_TRY(write_whole_file(file.string(), "the batch script", script()));
     PENSTOCK_ASSIGN(std::string job, submit_batch(file));
     PENSTOCK_TRY(state.record_job(job));
-    note(fmt::format("job {}: {} (what it says: {})", job, file.string(), batch_log(spec()).string()));
+    note(fmt::format("job {}: {} (its output: {})", job, file.string(), batch_log(spec()).string()));
     return job;
   }
 
@@ -264,7 +264,7 @@ class Sweep {
           ended_itself ? history_after.end->reason : fmt::format("job {}, {}", job, *last_state);
       PENSTOCK_ASSIGN(const int code, conclude(history_after, left, ended_by));
       if (!made_progress)
-        note(fmt::format("job {} got nothing done; what it said is in {}", job, batch_log(spec()).string()));
+        note(fmt::format("job {} completed nothing; its output is in {}", job, batch_log(spec()).string()));
       // If not the user's budget but something else ended the job, its work was cut off, so the exit code is
       // 1.
       return ended_by_budget ? code : 1;

@@ -12,7 +12,7 @@ namespace penstock::s3 {
 namespace {
 
 Error replaced_error(std::string_view name) {
-  return errno_error(ESTALE, "somebody replaced, since it was opened,", name);
+  return errno_error(ESTALE, "another client replaced, since it was opened,", name);
 }
 
 }  // namespace

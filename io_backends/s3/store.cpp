@@ -88,7 +88,7 @@ Error Store::missing_object_error(std::string_view name, std::string_view operat
 Error Store::read_error(const Answer& answer, std::string_view name) {
   if (answer.status == 404 && answer.refusal.code != "NoSuchBucket")
     return missing_object_error(name, "cannot open");
-  if (answer.status == 412) return errno_error(ESTALE, "somebody replaced, since it was opened,", name);
+  if (answer.status == 412) return errno_error(ESTALE, "another client replaced, since it was opened,", name);
   return refusal_error(answer, settings_, "cannot read", name);
 }
 

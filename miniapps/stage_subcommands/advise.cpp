@@ -147,7 +147,7 @@ Result<int> run_advise(const CommandContext& context) {
   const auto free = tiers[1].backend->names().free_bytes();
   PENSTOCK_ASSIGN(Advice advice, advise(work, speeds, request, free.ok() ? *free : UINT64_MAX));
   if (advice.capacity < request.capacity)
-    note(fmt::format("tier '{}' has room for {} alone", tiers[1].name,
+    note(fmt::format("tier '{}' has room for only {}", tiers[1].name,
                      format_bytes(double(advice.capacity), context.output)));
   advice.plan.slow = planned_tier(tiers[0]);
   advice.plan.fast = planned_tier(tiers[1]);

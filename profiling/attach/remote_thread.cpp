@@ -141,7 +141,7 @@ Result<uint64_t> create_thread_with(Tracee& tracee, const Target& target, Remote
   const std::array<uint64_t, 4> arguments{tracee.scratch_address(), 0, thread.function, thread.argument};
   PENSTOCK_ASSIGN(const uint64_t failed, tracee.call(create_function, arguments));
   if (int(failed) != 0)
-    return errno_error(int(failed), "no thread can be begun in", fmt::format("process {}", target.pid()));
+    return errno_error(int(failed), "cannot start a thread in", fmt::format("process {}", target.pid()));
   return memory;
 }
 
@@ -250,12 +250,12 @@ Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
                                       std::chrono::milliseconds patience) {
   std::array<int, 2> pipe_ends{};
   if (::pipe2(pipe_ends.data(), O_CLOEXEC) != 0)
-    return errno_error(errno, "no pipe to attach by to", fmt::format("process {}", target.pid()));
+    return errno_error(errno, "cannot make a pipe to attach to", fmt::format("process {}", target.pid()));
   const Fd read_end(pipe_ends[0]);
   Fd write_end(pipe_ends[1]);
   const pid_t helper = ::fork();
   if (helper < 0)
-    return errno_error(errno, "no helper to be had to attach to", fmt::format("process {}", target.pid()));
+    return errno_error(errno, "cannot start a helper to attach to", fmt::format("process {}", target.pid()));
   if (helper == 0) run_helper(write_end.get(), target, thread, patience);
   write_end = Fd();
   const std::string received = read_report(read_end.get(), helper);

@@ -74,7 +74,7 @@ Result<SideJob> SideJob::begin(std::vector<std::string> arguments, const std::st
   ::posix_spawn_file_actions_destroy(&actions);
   if (spawn_error != 0) {
     fs::remove_all(folder, error);
-    return errno_error(spawn_error, "cannot begin", "penstock " + arguments[1]);
+    return errno_error(spawn_error, "cannot start", "penstock " + arguments[1]);
   }
   return SideJob(pid, folder);
 }

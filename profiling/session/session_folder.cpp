@@ -76,7 +76,7 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
                       "-o, or remove it if it is an old session",
                       folder.string());
   if (::chmod(folder.c_str(), 0700) != 0)
-    return errno_error(errno, "cannot keep to its owner the session", folder.string());
+    return errno_error(errno, "cannot restrict to its owner the session", folder.string());
   return folder;
 }
 

@@ -132,7 +132,7 @@ Result<void> read_measurements(const Fields& fields, Record& record) {
     if (target.lengths_s.size() != target.values.size() ||
         std::any_of(target.lengths_s.begin(), target.lengths_s.end(),
                     [](double length) { return !(length > 0); }))
-      return series_fields.field_error("lengths_s", "list of as many positive numbers as values");
+      return series_fields.field_error("lengths_s", "list of one positive number for each value");
   }
   PENSTOCK_ASSIGN(const std::string verdict, fields.text("verdict"));
   PENSTOCK_ASSIGN(record.verdict, parse_verdict(verdict));

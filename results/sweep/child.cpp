@@ -86,7 +86,7 @@ Result<int> run_child(std::span<const std::string> argv, const std::filesystem::
 Result<ToolOutput> run_tool(std::span<const std::string> argv) {
   const File out(std::tmpfile());
   const File err(std::tmpfile());
-  if (!out || !err) return errno_error(errno, "cannot keep what it says of", argv[0]);
+  if (!out || !err) return errno_error(errno, "cannot write the output of", argv[0]);
   PENSTOCK_ASSIGN(const pid_t child, start_child(argv, ::fileno(out.get()), ::fileno(err.get())));
   PENSTOCK_ASSIGN(const int code, wait_for_child(child, argv[0]));
   return ToolOutput{code, text_of(out), text_of(err)};

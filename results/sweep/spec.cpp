@@ -143,7 +143,7 @@ Result<void> check_not_reserved(const std::string& key, const std::string& path)
   static constexpr std::array<std::string_view, 5> kReservedKeys{"results", "pair", "json", "progress",
                                                                  "no-config"};
   if (std::find(kReservedKeys.begin(), kReservedKeys.end(), key) == kReservedKeys.end()) return success();
-  return key_error(path, fmt::format("cannot hold '{}': the sweep says that to each run itself", key));
+  return key_error(path, fmt::format("cannot have '{}': the sweep gives that to each run", key));
 }
 
 Result<std::vector<SweepSetting>> setting_list(const YAML::Node& node, const std::string& path) {
