@@ -109,7 +109,7 @@ MESSAGES = {
     "model-size-has-no-effect": "model_size is without effect in DLIO",
     "mount-fast-tier": "mount it",
     "mpi-module-missing": "MPI module",
-    "mpi-size-mismatch": "PMI_SIZE is {n}, but MPI has {n2} ranks",
+    "mpi-size-mismatch": "PMI_SIZE is {n}, but MPI has {n2} ranks: the launcher belongs to another MPI",
     "mpiio-reads-only": "only reads go through MPI-IO",
     "mpirun-is-open-mpi": "Open MPI",
     "names-not-utf8": "(not UTF-8, or too long)",

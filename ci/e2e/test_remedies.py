@@ -159,7 +159,9 @@ class Remedies(CorpusTest):
         self.run_cli("stage", "apply", plan, "--link-farm", "my links")
         for path in corpus.rglob("*.bytes"):
             self.changed(path)
-        self.pasted(self.run_cli("stage", "apply", plan).stderr, "stage apply")
+        self.pasted(self.run_cli("stage", "apply", plan, expect=1).stderr, "stage apply", expect=1)  # 1: no copies of what was changed
+        for path in (self.dir / "my links").rglob("*.bytes"):
+            self.assertTrue(path.resolve().is_relative_to(corpus.resolve()), path)
         self.pasted(self.run_cli(*read, expect=1).stderr, "stage revert")
 
     def test_a_checkpoint_that_is_not_durable_yet(self):
