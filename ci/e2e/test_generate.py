@@ -173,7 +173,7 @@ class Stopped(GenerateTest):
         content[100] ^= 1
         pictures[2].write_bytes(content)
         done = self.generate(out, self.SAMPLES, "--resume")
-        self.assertIn("3 objects of before were missing or wrong and were made again", done.stderr)
+        self.assertIn("3 objects of the earlier run were missing or wrong and were made again", done.stderr)
         self.assertRegex(done.stdout, "kept 1[89][0-9] samples")
         self.assert_same_tree(out, self.whole)
 

@@ -80,7 +80,7 @@ class Saving(CheckpointCase):
             done = self.run_cli(*self.words("--steps", 3, *args, tiers=(), every=None), expect=2)
             self.assertIn(words, done.stderr)
         for args, words in ((("--tier", "more=posix:."), "--tier"), (("--on-error", "skip"), "--on-error skip"), (("--run", "../x"), "../x"),
-                            (("--payload", "nonsense"), "nonsense"), (("--burst-buffer", "slow"), "two places"), (("--mtbf", "0s"), "--mtbf 0"),
+                            (("--payload", "nonsense"), "nonsense"), (("--burst-buffer", "slow"), "two different tiers"), (("--mtbf", "0s"), "--mtbf 0"),
                             (("--mtbf", "-1h"), "mtbf"), (("--keep", 0), "keep"), (("--keep-fast", -1), "keep-fast"), (("--grace", "-1s"), "grace"),
                             (("--on-full-timeout", "-1s"), "on-full-timeout"), (("--payload", 0), "payload")):
             self.assertIn(words, self.run_cli(*self.words("--steps", 3, *args, tiers=("--checkpoint-to", "slow")), expect=2).stderr)

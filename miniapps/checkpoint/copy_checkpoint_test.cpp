@@ -171,7 +171,7 @@ TEST_P(CopiedCheckpoint, IsEndedByASignalOnlyIfInterruptible) {
 TEST_P(CopiedCheckpoint, IsNotWrittenToAMissingStore) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0});
   ASSERT_OK(slow_.backend().names().remove("STORE.json"));
-  EXPECT_ERRC(Errc::io, copy_checkpoint(*fast_, *slow_, manifest), "is it mounted?");
+  EXPECT_ERRC(Errc::io, copy_checkpoint(*fast_, *slow_, manifest), "mount it there again");
   expect_nothing_there();
 }
 

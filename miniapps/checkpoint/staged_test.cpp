@@ -122,7 +122,7 @@ TEST_P(StagedCheckpoint, CommitsOnlyValidManifests) {
     manifest.files = {*(*staged)->write("a", 0, pattern(10))};
     how(manifest);
     auto committed = (*staged)->commit(manifest);
-    EXPECT_ERRC(Errc::internal, (*staged)->commit(manifest), "not this process's");
+    EXPECT_ERRC(Errc::internal, (*staged)->commit(manifest), "belongs to another process");
     EXPECT_TRUE(names_in(store_.backend(), "tmp").empty());
     return committed;
   };
@@ -150,7 +150,7 @@ TEST_P(StagedCheckpoint, IsWrittenByAllRanksAndCommittedByOne) {
     }
     if (rank == 2) {
       EXPECT_ERRC(Errc::not_found, (*staged)->collect_files(3), "rank 2 of 3");
-      EXPECT_ERRC(Errc::internal, mine.commit(manifest_of("run", {4, 0})), "not this process's");
+      EXPECT_ERRC(Errc::internal, mine.commit(manifest_of("run", {4, 0})), "belongs to another process");
     }
     ASSERT_OK(mine.report_files(rank, files));
   }
@@ -177,7 +177,7 @@ TEST_P(StagedCheckpoint, RefusesDamagedListsOfFiles) {
 
 TEST_P(StagedCheckpoint, CannotBeJoinedWithoutItsFolder) {
   EXPECT_ERRC(Errc::not_found, PendingCheckpoint::join(*store_, "tmp/run.save." + std::string(32, 'a')),
-              "do all ranks");
+              "all ranks must see");
 }
 
 TEST_P(StagedCheckpoint, StopsAtASignal) {

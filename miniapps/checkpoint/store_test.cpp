@@ -133,8 +133,8 @@ TEST_P(CheckpointStores, AreNotWrittenToAfterAnUnmount) {
   save(store, "run", {1, 0});
   const std::string facts = text_in(*tier.backend, "STORE.json");
   const auto refused = [&] {
-    EXPECT_ERRC(Errc::io, store.still_there(), "is it mounted?");
-    EXPECT_ERRC(Errc::io, store.stage("run", "save", 1, 0), "is it mounted?");
+    EXPECT_ERRC(Errc::io, store.still_there(), "mount it there again");
+    EXPECT_ERRC(Errc::io, store.stage("run", "save", 1, 0), "mount it there again");
     EXPECT_ERRC(Errc::io, store.sweep("run", "save"));
     EXPECT_ERRC(Errc::io, store.remove("run", {1, 0}));
     EXPECT_ERRC(Errc::io, store.quarantine("run", {1, 0}, "why"));

@@ -192,7 +192,7 @@ TEST(Validating, RanksShareTheFiles) {
   }
   EXPECT_EQ(read, (std::vector<std::string>{"v0", "v2", "v1", "v3"}));
   const auto none = Validating::make(how, data.backend, data.samples, "none", {.rank = 0, .ranks = 6});
-  EXPECT_ERRC(Errc::invalid_argument, none, "fewer than the 6 ranks");
+  EXPECT_ERRC(Errc::invalid_argument, none, "too few for 6 ranks");
 }
 
 TEST(Validating, ABadFileFailsOrIsSkipped) {
