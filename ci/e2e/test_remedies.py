@@ -101,9 +101,10 @@ class Remedies(CorpusTest):
                       ("train", "stream", "--data", "my corpus", "--batch", "1,2,4")):
             with self.subTest(words=words):
                 text = self.run_cli(*words, expect=2).stderr
-                (self.dir / "FILE.yaml").write_text(re.search(r"contains: (\{.*)", text)[1])
+                fixed = dict(zip((word[2:] for word in words[2:-2:2]), words[3:-2:2])) if words[0] == "train" else {}
+                (self.dir / "FILE.yaml").write_text(re.search(r"contains: (\{.*)\}", text)[1] + f", fixed: {json.dumps(fixed)}}}")
                 done = self.run_cli("sweep", "FILE.yaml", "--dry-run")
-                self.assertIn(shlex.join(words[:-2]), done.stdout)
+                self.assertEqual(done.stdout.count(shlex.join(words[:-2])), 2 if words[0] == "read" else 3, done.stdout)
 
     def test_flags_that_a_message_recommends(self):
         photos, corpus, links, other = self.folder("my photos"), self.corpus("my corpus"), self.dir / "links", self.dir / "other"
