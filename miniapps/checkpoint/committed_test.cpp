@@ -81,7 +81,7 @@ TEST_P(CommittedCheckpoint, CountsAsMissingIfRemovedDuringAListing) {
   EXPECT_OK(listed->front().manifest);
   EXPECT_ERRC(Errc::not_found, (*seen)->manifest("run", {1, 0}));
   at_opening = "ckpt/run/000000000002.0/small";
-  EXPECT_ERRC(Errc::not_found, (*seen)->verify("run", second), "taken away");
+  EXPECT_ERRC(Errc::not_found, (*seen)->verify("run", second), "was removed while");
   EXPECT_OK((*seen)->verify("run", third));
   ASSERT_OK(store_.backend().names().remove("ckpt/run/000000000003.0/small"));
   EXPECT_ERRC(Errc::corrupt, (*seen)->manifest("run", {3, 0}), "missing");

@@ -67,7 +67,7 @@ TEST_P(CopiedCheckpoint, IsNotCopiedTwice) {
 TEST_P(CopiedCheckpoint, NeverReplacesWhatIsThere) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0});
   const CheckpointManifest other = save(*slow_, "run", {1, 0}, two_files(5));
-  EXPECT_ERRC(Errc::already_exists, copy_checkpoint(*fast_, *slow_, manifest), "of other bytes");
+  EXPECT_ERRC(Errc::already_exists, copy_checkpoint(*fast_, *slow_, manifest), "it has other bytes");
   EXPECT_OK(slow_->verify("run", other));
   put_text(slow_.backend(), "ckpt/run/000000000001.0/MANIFEST", "");
   EXPECT_ERRC(Errc::already_exists, copy_checkpoint(*fast_, *slow_, manifest), "is empty");

@@ -119,7 +119,7 @@ Result<void> Apply::check_room() {
     if (!existing_bytes) needed += file.bytes;
   }
   if (plan_.bytes() > plan_.capacity_bytes)
-    return make_error(Errc::no_space, "the plan's files take {}, but it allows {}: make a new plan",
+    return make_error(Errc::no_space, "the plan's files take {}, over its capacity of {}: plan again",
                       format_size(plan_.bytes()), format_size(plan_.capacity_bytes));
   const auto free = fast_.backend->names().free_bytes();
   if (!free.ok() || needed <= *free) return success();
