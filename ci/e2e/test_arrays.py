@@ -244,7 +244,7 @@ json.dump({}, sys.stdout)"""
         self.assertEqual(corpus["labels"]["used"], 6)
         for name, words in (("deflate", "deep/data': its chunks are filtered (deflate)"), ("cut", "cut its rows"),
                             ("never", "never written"), ("dense", "dense"), ("virtual", "virtual"),
-                            ("words", "no array of numbers")):
+                            ("words", "'words' is of a type that is not read")):
             (self.dir / name).mkdir()
             (self.dir / "bad" / f"{name}.h5").rename(self.dir / name / f"{name}.h5")
             output = self.run_cli("describe", name, "--scan", expect=77).stderr
@@ -270,6 +270,7 @@ for name in ("closed", "open"):
 print("{}", flush=True)
 os._exit(0)""")
         self.assertEqual(self.records("describe", "scalars", "--scan")[0]["samples"], 64)
+        self.check_labels_of_other_types()
         closed = self.run_cli("describe", "closed", "--scan", "--json")
         self.assertEqual((json.loads(closed.stdout)["samples"], closed.stderr), (64, ""))
         self.assertIn("h5clear", self.run_cli("describe", "open", "--scan", expect=None).stderr)
@@ -277,6 +278,33 @@ os._exit(0)""")
         if tracked.returncode == 0:
             self.assertEqual(json.loads(tracked.stdout)["samples"], 20)
         self.assertNotIn("earliest", tracked.stderr)
+
+    def check_labels_of_other_types(self):
+        """Labels that are truth values or enumerations are used; others are counted and named, and are never the samples."""
+        self.python("numpy, h5py", """
+import os
+label = numpy.arange(64) % 2
+kinds = {"text": ["cat"] * 64, "vectors": numpy.eye(64, dtype="f4"), "truth": label == 0, "none": None}
+for folder, labels in kinds.items():
+    os.mkdir(folder)
+    with h5py.File(folder + "/a.h5", "w") as f:
+        f["data"] = numpy.zeros((64, 16), "f4")
+        if labels is not None:
+            f["label"] = labels
+        else:
+            f.create_dataset("label", data=label, dtype=h5py.enum_dtype({"a": 0, "b": 1}, basetype="i1"))
+for folder, kind in {"compound": [("a", "f4"), ("b", "f8")], "vectors_of": "(4,)f4", "complex": "c8"}.items():
+    os.mkdir(folder)
+    with h5py.File(folder + "/a.h5", "w") as f:
+        f.create_dataset("data", (64,), dtype=numpy.dtype(kind))
+        f["label"] = label
+print("{}")""")
+        for folder in ("text", "vectors", "truth", "none"):
+            corpus = self.records("describe", folder, "--scan")[0]
+            is_used = folder in ("truth", "none")
+            self.assertEqual((corpus["samples"], corpus["labels"]["used"], corpus["scan"]["arrays"]), (64, 2, 0) if is_used else (64, 0, 1), folder)
+        for folder in ("compound", "vectors_of", "complex"):
+            self.assertIn("'data'", self.run_cli("describe", folder, "--scan", expect=77).stderr)
 
     def test_damage_is_told_by_name_and_place(self):
         for name, extension in (("npz", "npz"), ("npy", "npy"), ("hdf5", "h5")):

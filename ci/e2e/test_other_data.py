@@ -57,6 +57,11 @@ PARTS = {
     "pickles.npz": (npz(("x.npy", BODIES), ("names.npy", npy("|O", (6,), b"\x80\4.")), ("y.npy", integers(*range(6)))), 6),
     "members.npz": (npz(("x.npy", BODIES), ("y.npy", integers(*range(6))), ("meta.json", b"{}")), 6),
     "scalar.npz": (npz(("x.npy", BODIES), ("version.npy", npy("<i8", (), bytes(8)))), 6),
+    "appended.npy": (floats(6, 4) + floats(6, 4), 1),
+    "one-hot.npz": (npz(("x.npy", BODIES), ("y.npy", npy("<f4", (6, 3), bytes(72)))), 6),
+    "keras.npz": (npz(("x_train.npy", BODIES), ("y_train.npy", integers(*range(6))), ("x_test.npy", floats(2, 4, 5)), ("y_test.npy", integers(0, 1))), 6),
+    "medmnist.npz": (npz(("train_images.npy", BODIES), ("train_labels.npy", npy("|u1", (6, 1), bytes(range(6)))), ("val_images.npy", floats(2, 4, 5)),
+                          ("val_labels.npy", npy("|u1", (2, 1), bytes(2)))), 6),
     "twice.npz": (npz(("x.npy", BODIES), ("x.npy", BODIES)), 6),
 }
 # What a shard or picture is in truth, and the word that names it.
@@ -67,6 +72,10 @@ NAMED = {
     "pointer": (LFS_POINTER, "Git LFS"),
     "page": (HTML, "HTML"),
     "parquet": (b"PAR1" + bytes(200) + b"PAR1", "Parquet"),
+    "lines": (b'\xef\xbb\xbf{"a": 1}\n' * 20, "JSON"),
+    "answer": (b'\xef\xbb\xbf<?xml version="1.0"?><Error><Code>AccessDenied</Code></Error>', "XML"),
+    "netcdf": (b"CDF\x02" + bytes(200), "netCDF"),
+    "matlab": (b"MATLAB 5.0 MAT-file, Platform: GLNXA64".ljust(124) + b"\0\1IM" + bytes(200), "MATLAB"),
 }
 
 
@@ -101,6 +110,25 @@ class Scans(CorpusTest):
                 self.assertEqual(corpus["samples"], samples, err)
                 self.assertTrue(left_out > 0 or corpus["labels"]["used"] > 0 or name in err, f"{corpus}\n{err}")
 
+    def test_labels_are_of_the_split_of_their_samples(self):
+        for name in ("keras.npz", "medmnist.npz"):
+            corpus, left_out, _ = self.scan(self.write(f"{name}.d/{name}", PARTS[name][0]))
+            self.assertEqual((corpus["labels"]["used"], left_out), (6, 2), name)
+
+    def test_samples_without_bytes_are_as_warm_as_can_be(self):
+        for name in ("1.png", "2.png"):
+            self.write(f"d/{name}", b"")
+        [record] = self.records("read", "d", "--scan", "--threads", 1, "--min-time", "10ms", "--repeat", 1, "--cache", "warm", "--no-baseline", "--no-ceiling")
+        self.assertNotIn(record["verdict"], ("not_warm", "not_cold"))
+        self.assertEqual(record["metrics"]["payload_bytes"]["value"], 0)
+
+    def test_labels_are_no_samples(self):
+        records = npy("|V12", (6,), bytes(72)).replace(b"'|V12'", b"[('a', '<f4'), ('b', '<f8')]")
+        head = struct.pack("<H", len(records) - 10 - 72)
+        self.write("d/a.npz", npz(("x.npy", records[:8] + head + records[10:]), ("y.npy", integers(*range(6)))))
+        _, _, err = self.scan("d", expect=77)
+        self.assertIn("records", err)
+
     def test_a_shard_is_named_for_what_it_is(self):
         for name, (content, word) in NAMED.items():
             with self.subTest(name):
@@ -127,6 +155,14 @@ class Scans(CorpusTest):
             link.parent.mkdir(exist_ok=True)
             link.symlink_to(f"../real/{name}")
         self.write("half/dog/1.png", png())
+        self.write("gone/dog/1.png", png())
+        for folder, link, target in (("gone", "cat", "/nowhere/cat"), ("lost", "cat", "/nowhere/cat"), ("lost", "v1.0", "v1.0")):
+            (self.dir / folder).mkdir(exist_ok=True)
+            (self.dir / folder / link).symlink_to(target)
+        for options in ((), ("--follow-links",)):
+            corpus, _, err = self.scan("gone", *options)
+            self.assertEqual((corpus["samples"], corpus["scan"]["dangling"], corpus["scan"]["left_out"]), (1, 1, 0), err)
+            self.assertNotIn("--types", self.scan("lost", *options, expect=1)[2])
         (self.dir / "half" / "cat").symlink_to("../real/cat")
         _, _, err = self.scan("links", expect=1)
         self.assertIn("--follow-links", err)

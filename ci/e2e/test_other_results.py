@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 
 from other_formats import benchmark_result, fio_result
@@ -56,6 +57,15 @@ class OtherResults(penstock_cli.CliTest):
         self.assertGreater(read["records"], 1)
         for name in (f"{name}-{part}.json" for name in ("fio", "google") for part in (20, 400)):
             self.assertIn(name, json.dumps(read) + err)
+
+    def test_a_folder_with_other_things_in_it(self):
+        (self.dir / "d" / "folder.json").mkdir(parents=True)
+        os.mkfifo(self.dir / "d" / "pipe.json")
+        (self.dir / "d" / "UPPER.JSON").write_text(fio_result())
+        read, err = self.page("d")
+        self.assertEqual((read["records"], len(read["problems"])), (1, 1))
+        self.assertIn("pipe.json", err)
+        self.assertNotIn("this machine does not report", " ".join(read["sentences"]))
 
     def test_what_fio_and_shells_put_around_its_json(self):
         fio = fio_result().encode()

@@ -212,14 +212,15 @@ Result<CacheOutcome> CacheControl::prepare() {
     if (requested_ == CacheRequest::warm) state.method = "reread";
     PENSTOCK_ASSIGN(all_files, measure_residency(requested_ == CacheRequest::warm));
     if (requested_ == CacheRequest::cold) state_reached = all_files.fraction() <= kMostCachedIfCold;
-    if (requested_ == CacheRequest::warm) state_reached = all_files.fraction() >= kLeastCachedIfWarm;
+    if (requested_ == CacheRequest::warm)
+      state_reached = all_files.total_bytes == 0 || all_files.fraction() >= kLeastCachedIfWarm;
     if (!all_files.verified || state_reached) break;
   }
   state.client_metadata = "warm";
   if (!all_files.verified) {
     state.client_data = "unverified";
   } else {
-    state.resident_fraction_before = all_files.fraction();
+    if (all_files.total_bytes > 0) state.resident_fraction_before = all_files.fraction();
     state.client_data = state_reached ? std::string(cache_request_name(requested_)) : "unknown";
   }
   if (all_files.verified && !state_reached) {

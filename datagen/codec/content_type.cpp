@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::string_view kDecompress = "decompress it first";
 constexpr std::string_view kConvert = "convert it first";
+constexpr std::string_view kToNetcdf4 = "convert it with 'nccopy -k nc4'";
 
 // A file of this type has `magic` at `offset`.
 struct Magic {
@@ -73,13 +74,18 @@ constexpr Magic kMagics[] = {
     {0,
      "version https://hawser.github.com/spec/"sv,
      {"a Git LFS pointer in place of the data", "fetch them with 'git lfs pull'"}},
-    {0, "<?xml"sv, {"XML", ""}},
+    {0, "CDF\x01"sv, {"a netCDF file of the classic format", kToNetcdf4}},
+    {0, "CDF\x02"sv, {"a netCDF file of the classic format", kToNetcdf4}},
+    {0, "CDF\x05"sv, {"a netCDF file of the classic format", kToNetcdf4}},
+    {0, "MATLAB 5.0 MAT-file"sv, {"a MATLAB file without HDF5", "save it with -v7.3"}},
 };
 
 constexpr ContentType kBmp{"a BMP picture", kConvert};
 constexpr ContentType kZlib{"zlib data", kDecompress};
 constexpr ContentType kHtml{"a page of HTML", "download the file again"};
 constexpr ContentType kSafetensors{"a safetensors file", ""};
+constexpr ContentType kXml{"XML", ""};
+constexpr ContentType kJson{"JSON text", ""};
 constexpr ContentType kPickle{"a Python pickle", ""};
 
 uint64_t little_endian(std::string_view bytes) {
@@ -112,6 +118,12 @@ const ContentType* type_by_structure(std::string_view text) {
   page.remove_prefix(std::min(page.find_first_not_of(" \t\r\n"), page.size()));
   for (const std::string_view tag : {"<!doctype html", "<html", "<head"})
     if (equals_ignoring_case(page.substr(0, tag.size()), tag)) return &kHtml;
+  if (page.starts_with("<?xml")) return &kXml;
+  if (page.starts_with('{')) {
+    page.remove_prefix(1);
+    page.remove_prefix(std::min(page.find_first_not_of(" \t\r\n"), page.size()));
+    if (page.starts_with('"')) return &kJson;
+  }
   return nullptr;
 }
 

@@ -43,14 +43,18 @@ TEST(ContentType, IsTheOneThatTheFirstBytesSay) {
   EXPECT_EQ(name_of("\x40\0\0\0\0\0\0\0{\"__metadata__\":"s), "a safetensors file");
   EXPECT_EQ(name_of("\x80\x04\x95\x10"s), "a Python pickle");
   EXPECT_EQ(name_of("\x93NUMPY\x01"s), "a NumPy array");
+  EXPECT_EQ(name_of("CDF\x01\0\0\0\0"s), "a netCDF file of the classic format");
+  EXPECT_EQ(name_of("MATLAB 5.0 MAT-file, Platform: GLNXA64"), "a MATLAB file without HDF5");
+  EXPECT_EQ(name_of("\xef\xbb\xbf<?xml version=\"1.0\"?><Error>"s), "XML");
+  EXPECT_EQ(name_of("{\n  \"error\": \"not found\"}"), "JSON text");
   EXPECT_EQ(name_of(std::string(257, 'n') + "ustar"), "a tar archive");
   EXPECT_EQ(name_of("ORCHIDS" + std::string(250, 'n') + "ustar"), "a tar archive");
 }
 
 TEST(ContentType, IsUnknownForOtherBytes) {
   using namespace std::string_literals;
-  for (const std::string& text : {""s, "B"s, "BMX is a bicycle"s, "hello world"s, std::string(600, '\0'),
-                                  "x\x9bz"s, "\x80\x04z"s, "<h"s, "\x1f"s})
+  for (const std::string& text : {""s, "B"s, "{curly}"s, "CDF"s, "BMX is a bicycle"s, "hello world"s,
+                                  std::string(600, '\0'), "x\x9bz"s, "\x80\x04z"s, "<h"s, "\x1f"s})
     EXPECT_EQ(name_of(text), "") << text;
 }
 

@@ -107,7 +107,8 @@ class Hdf5 final : public ShardedFormat {
     Hdf5Reader reader(window);
     PENSTOCK_TRY(reader.open());
     return scan_arrays(
-        window, reader.arrays(), [&](size_t array) { return reader.locate(array); }, visit_sample);
+        window, reader.arrays(), reader.unread(), [&](size_t array) { return reader.locate(array); },
+        visit_sample);
   }
 };
 

@@ -94,10 +94,23 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
 
 bool read_type(HeaderReader message, bool is_shared, Hdf5Object& object) {
   object.is_dataset = true;
+  object.type_name = "a named type of the file";
   if (is_shared) return true;  // the type is in another object and is not read: is_number stays false
-  const uint64_t kind = message.u8() & 0x0f;
-  const uint64_t bits = message.u8();
+  constexpr std::array<std::string_view, 11> kTypeNames{
+      "integers",     "floats",           "times", "text", "bits", "opaque bytes", "compounds", "references",
+      "enumerations", "variable lengths", "arrays"};
+  constexpr uint64_t kEnumeration = 8;
+  uint64_t kind = message.u8() & 0x0f;
+  object.type_name = kind < kTypeNames.size() ? kTypeNames[size_t(kind)] : "an unknown type";
+  uint64_t bits = message.u8();
+  constexpr uint64_t kVariableLength = 9;
+  if (kind == kVariableLength && (bits & 0x0f) == 1) object.type_name = "text";
   object.item_bytes = message.skip(2).u32();
+  if (kind == kEnumeration) {  // the type of its numbers follows
+    kind = message.u8() & 0x0f;
+    bits = message.u8();
+    object.item_bytes = message.skip(2).u32();
+  }
   constexpr std::array<uint64_t, 4> kSizes{1, 2, 4, 8};
   const bool is_plain_size = std::find(kSizes.begin(), kSizes.end(), object.item_bytes) != kSizes.end();
   constexpr uint64_t kVaxFlag = 0x40;

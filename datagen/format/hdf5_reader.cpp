@@ -249,7 +249,14 @@ Result<void> Hdf5Reader::open() {
 }
 
 Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
-  if (!object.is_number) return success();
+  if (!object.is_number) {
+    const std::string reason = fmt::format("of a type that is not read ({})", object.type_name);
+    if (object.has_shape)
+      unread_.add(
+          found.name, reason,
+          source_.error(Errc::unsupported, found.address, fmt::format("'{}' is {}", found.name, reason)));
+    return success();
+  }
   const auto& shape = object.shape;
   uint64_t bytes = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : object.item_bytes;
   for (const uint64_t side : shape)

@@ -23,10 +23,11 @@ class Hdf5Reader {
   // `size` is the size of the object in bytes.
   Hdf5Reader(ByteWindow& window, uint64_t size) : source_(window, size) {}
 
-  // Finds every numeric dataset that can be reached from the root group by hard links. Skips datasets of
-  // strings, compounds or references.
+  // Finds every numeric dataset that can be reached from the root group by hard links. Datasets of strings,
+  // compounds or references are only counted.
   Result<void> open();
   std::span<const StoredArray> arrays() const { return arrays_; }
+  const UnreadArrays& unread() const { return unread_; }
 
   // Returns where the bytes of arrays()[array] are. If the file does not store them unchanged, the error is
   // `unsupported`; it names the dataset and says why.
@@ -39,6 +40,7 @@ class Hdf5Reader {
   Result<void> add_dataset(const Hdf5Link& found, Hdf5Object object);
 
   Hdf5Source source_;
+  UnreadArrays unread_;
   std::vector<StoredArray> arrays_;
   std::vector<Hdf5Object> objects_;         // one per array
   std::vector<uint64_t> header_addresses_;  // one per array

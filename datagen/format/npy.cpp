@@ -1,6 +1,8 @@
 // Format: NumPy's .npy files. A file's array is one sample, or several samples stacked along a new first
 // axis.
 
+#include <fmt/format.h>
+
 #include <memory>
 #include <optional>
 #include <string>
@@ -79,7 +81,11 @@ class Npy final : public ShardedFormat {
   // does not say it: in an object that is named like a shard, each row is a sample.
   Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes));
+    // NumPy reads the first array, also if np.save() appended others to the file.
+    PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes, true));
+    LeftOutParts left_out;
+    if (const uint64_t rest = object.bytes - array.header_bytes - array.data_bytes; rest > 0)
+      left_out = {.count = 1, .first_name = fmt::format("what follows the first array ({} bytes)", rest)};
     uint64_t samples = 1;
     if (is_shard_name(object.name) && !array.shape.empty() && array.data_bytes > 0) {
       if (array.fortran_order)
@@ -96,7 +102,10 @@ class Npy final : public ShardedFormat {
     }
     for (uint64_t i = 0; i < samples; ++i) {
       PENSTOCK_TRY(check_interrupt_at(i));
-      visit_sample({.label_name = {}, .placement = {array.header_bytes + i * bytes, bytes}, .codec = codec});
+      visit_sample({.label_name = {},
+                    .placement = {array.header_bytes + i * bytes, bytes},
+                    .codec = codec,
+                    .arrays_left_out = std::exchange(left_out, {})});
     }
     return success();
   }

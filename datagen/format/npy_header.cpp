@@ -172,7 +172,7 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
   return array;
 }
 
-Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length) {
+Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length, bool allows_more) {
   constexpr size_t kBytesBeforeText = 10;  // number of bytes before the text in version 1
   if (length < kBytesBeforeText) return window.corrupt(offset, "too short for a NumPy array");
   PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<uint64_t>(length, 12)));
@@ -189,9 +189,10 @@ Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length
   Result<NpyArray> array = parse_npy_text(as_text(head));
   if (!array.ok()) return window.error(array.error().code, offset + text_begin, array.error().what);
   array->header_bytes = text_begin + text_bytes;
-  if (array->data_bytes != length - array->header_bytes)
-    return window.corrupt(offset, fmt::format("a NumPy array of {} bytes where {} are", array->data_bytes,
-                                              length - array->header_bytes));
+  const uint64_t bytes_there = length - array->header_bytes;
+  if (allows_more ? array->data_bytes > bytes_there : array->data_bytes != bytes_there)
+    return window.corrupt(
+        offset, fmt::format("a NumPy array of {} bytes where {} are", array->data_bytes, bytes_there));
   return array;
 }
 

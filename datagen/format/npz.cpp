@@ -138,39 +138,32 @@ class Npz final : public ShardedFormat {
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    LeftOutParts skipped;  // arrays that cannot be read
-    const auto skip = [&skipped](std::string_view name, std::string_view reason) {
-      if (skipped.count++ > 0) return;
-      skipped.first_name = name;
-      skipped.reason = reason;
-    };
+    UnreadArrays unread;
     const auto skips_member = [&](std::string_view member) {
       if (!member.ends_with(kNpySuffix)) {
-        skip(member, "which is no array");
+        unread.add(member, "which is no array");
         return true;
       }
       const std::string_view name = member.substr(0, member.size() - kNpySuffix.size());
       if (!is_label_name(name)) return false;
-      skip(name, "labels that are compressed");
+      unread.add(name, "labels that are compressed");
       return true;
     };
     PENSTOCK_ASSIGN(const auto members, read_zip(window, kNpySuffix, skips_member));
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
-    std::optional<Error> skip_reason;
     // NumPy reads the last of several members of one name.
     std::unordered_map<std::string_view, const ArchiveMember*> last_of;
     for (const ArchiveMember& member : members) last_of[member.name] = &member;
     for (const ArchiveMember& member : members) {
       const std::string name = member.name.substr(0, member.name.size() - kNpySuffix.size());
       if (last_of[member.name] != &member) {
-        skip(name, "replaced by a later array of the same name");
+        unread.add(name, "replaced by a later array of the same name");
         continue;
       }
       Result<NpyArray> parsed = read_npy(window, member.content.offset, member.content.length);
       if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
-        if (!skip_reason) skip_reason = std::move(parsed).error();
-        skip(name, "of a type that is not read");
+        unread.add(name, "of a type that is not read", std::move(parsed).error());
         continue;
       }
       PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));
@@ -185,19 +178,9 @@ class Npz final : public ShardedFormat {
                          .big_endian = array.big_endian,
                          .rows_are_split = array.fortran_order && array.shape.size() > 1});
     }
-    if (arrays.empty() && skip_reason) return *std::move(skip_reason);
-    // What was skipped is reported with the first sample.
-    const auto visit = [&](const FoundSample& found) {
-      if (skipped.count == 0) return visit_sample(found);
-      FoundSample with_skipped = found;
-      LeftOutParts& left_out = with_skipped.arrays_left_out;
-      const uint64_t count = left_out.count;
-      if (count == 0) left_out = skipped;
-      left_out.count = count + std::exchange(skipped, {}).count;
-      visit_sample(with_skipped);
-    };
     return scan_arrays(
-        window, arrays, [&](size_t array) -> Result<ArrayExtent> { return extents[array]; }, visit);
+        window, arrays, std::move(unread),
+        [&](size_t array) -> Result<ArrayExtent> { return extents[array]; }, visit_sample);
   }
 };
 

@@ -97,7 +97,10 @@ TEST_F(Npy, DamageIsAnError) {
   auto bytes = content(backend_, "a.npy");
   ScanFixture fixture("npy");
   expect_hardened(fixture, bytes, made.placed[0].offset, bytes.size());
+  // NumPy reads the first array of a file, whatever follows it.
   bytes.push_back(std::byte{});
+  EXPECT_TRUE(fixture.scan(bytes).ok());
+  bytes.resize(bytes.size() - 2);
   EXPECT_ERRC(Errc::corrupt, fixture.scan(bytes), "NumPy array of");
 }
 

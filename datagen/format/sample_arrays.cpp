@@ -14,6 +14,38 @@ std::string_view last_part(std::string_view array_name) {
   return array_name.substr(array_name.rfind('/') + 1);
 }
 
+// An array's own name, without the split of the data set that it belongs to, and that split: "images" and
+// "train" of "train_images", "x" and "test" of "x_test".
+struct NameOfSplit {
+  std::string_view own;
+  std::string_view split;  // "": it names none
+};
+
+NameOfSplit take_split(std::string_view name) {
+  constexpr std::string_view kSplits[] = {"train", "training", "test",       "testing",
+                                          "val",   "valid",    "validation", "dev"};
+  const size_t before = name.find('_');
+  const size_t after = name.rfind('_');
+  if (before == std::string_view::npos) return {name, {}};
+  for (const std::string_view split : kSplits) {
+    if (name.substr(0, before) == split) return {name.substr(before + 1), split};
+    if (name.substr(after + 1) == split) return {name.substr(0, after), split};
+  }
+  return {name, {}};
+}
+
+// The name with its split as a group: "train/images" for "train_images", "train/x_offsets" for
+// "x_train_offsets".
+std::string with_split_as_group(std::string_view name) {
+  const std::string_view last = last_part(name);
+  const bool is_offsets = last.ends_with(kOffsetsSuffix);
+  const auto [own, split] =
+      take_split(is_offsets ? last.substr(0, last.size() - kOffsetsSuffix.size()) : last);
+  if (split.empty()) return std::string(name);
+  return fmt::format("{}{}/{}{}", name.substr(0, name.size() - last.size()), split, own,
+                     is_offsets ? kOffsetsSuffix : "");
+}
+
 void append_i64(std::vector<std::byte>& bytes, uint64_t value) {
   for (unsigned i = 0; i < 8; ++i) bytes.push_back(static_cast<std::byte>(value >> (8 * i)));
 }
@@ -45,7 +77,7 @@ std::optional<size_t> largest_array(std::span<const StoredArray> arrays, bool in
 }  // namespace
 
 bool is_label_name(std::string_view array_name) {
-  const std::string_view last = last_part(array_name);
+  const std::string_view last = take_split(last_part(array_name)).own;
   return last == "label" || last == "labels" || last == "y";
 }
 
@@ -379,31 +411,32 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
     if (is_sample[i] || last_part(arrays[i].name) == kStatisticsName) continue;
     const bool are_misfit_labels = may_belong[i] && labels_do_not_fit(arrays, arrays[i], choice);
     // Labels that could be used if they were integers: one for each of several samples.
-    const bool are_no_integers = may_belong[i] && !arrays[i].is_integer && is_label_name(arrays[i].name) &&
-                                 choice.samples > 1 && element_count(arrays[i]) == choice.samples;
-    // Several numbers for each sample, as of one-hot labels. A label of more dimensions is a mask, which is a
-    // field of its sample.
-    const bool are_vectors = may_belong[i] && is_label_name(arrays[i].name) && arrays[i].shape.size() == 2 &&
-                             choice.samples > 1 && arrays[i].shape[0] == choice.samples &&
-                             arrays[i].shape[1] > 1;
-    if (may_belong[i] && !are_misfit_labels && !are_no_integers && !are_vectors && is_part_of_samples(i))
-      continue;
+    const bool are_labels = may_belong[i] && is_label_name(arrays[i].name) && choice.samples > 1;
+    const bool are_no_integers =
+        are_labels && !arrays[i].is_integer && element_count(arrays[i]) == choice.samples;
+    // A label with more dimensions is a picture, such as a mask, and a field of its sample.
+    const std::vector<uint64_t>& shape = arrays[i].shape;
+    const bool have_several_numbers =
+        are_labels && shape.size() == 2 && shape[0] == choice.samples && shape[1] > 1;
+    const bool are_unread_labels = are_no_integers || have_several_numbers;
+    if (may_belong[i] && !are_misfit_labels && !are_unread_labels && is_part_of_samples(i)) continue;
     ++choice.left_out_count;
+    const bool names_labels = choice.labels_are_no_integers || choice.labels_have_several_numbers;
     const bool says_more =
-        !choice.labels_do_not_fit &&
-        (are_misfit_labels ||
-         ((are_no_integers || are_vectors) && !choice.labels_are_no_integers && !choice.labels_are_vectors));
+        !choice.labels_do_not_fit && (are_misfit_labels || (are_unread_labels && !names_labels));
     if (choice.first_left_out && !says_more) continue;
     choice.first_left_out = i;
     choice.labels_do_not_fit = are_misfit_labels;
     choice.labels_are_no_integers = are_no_integers;
-    choice.labels_are_vectors = are_vectors && !are_misfit_labels;
+    choice.labels_have_several_numbers = have_several_numbers;
   }
 }
 
 }  // namespace
 
-std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays) {
+std::optional<SampleChoice> choose_samples(std::span<const StoredArray> stored_arrays) {
+  std::vector<StoredArray> arrays(stored_arrays.begin(), stored_arrays.end());
+  for (StoredArray& array : arrays) array.name = with_split_as_group(array.name);
   auto payload = largest_array(arrays, false);
   if (!payload) payload = largest_array(arrays, true);
   // the object contains only statistics, so it has no samples

@@ -21,7 +21,8 @@ inline constexpr std::string_view kOffsetsSuffix = "_offsets";
 // In every format, an array of this name contains statistics of the samples.
 inline constexpr std::string_view kStatisticsName = "stats";
 
-// Whether an array of this name contains labels. It does if the last part of the name is label, labels or y.
+// Whether an array of this name contains labels. It does if the last part of the name is label, labels or y,
+// also with the name of a split before or after it ("train_labels", "y_test").
 bool is_label_name(std::string_view array_name);
 
 // Fails with `invalid_argument` if a field's name cannot be the name of an array, or if two arrays would have
@@ -115,12 +116,11 @@ struct SampleChoice {
   // forms no series with the payload is a further field.
   uint64_t left_out_count = 0;
   // The index of the array that is named as left out: labels that do not fit the samples in number, or else
-  // labels that are no integers or have several numbers each, or else the first array that belongs to no
-  // sample.
+  // labels that are no integers or several numbers each, or else the first array that belongs to no sample.
   std::optional<size_t> first_left_out{};
-  bool labels_do_not_fit = false;       // whether first_left_out refers to labels with a wrong number
-  bool labels_are_no_integers = false;  // whether it refers to labels that are no integers
-  bool labels_are_vectors = false;      // whether it refers to labels of several numbers each
+  bool labels_do_not_fit = false;            // whether first_left_out refers to labels with a wrong number
+  bool labels_are_no_integers = false;       // whether it refers to labels that are no integers
+  bool labels_have_several_numbers = false;  // whether it refers to labels such as one-hot vectors
 };
 
 // Decides which arrays of an object are samples, or which parts of arrays. Returns nothing if there is no
@@ -143,8 +143,9 @@ struct SampleChoice {
 // 4. Otherwise the payload is one sample.
 //
 // The labels of the payload are those in its group ("train/y" for "train/x"), or else those in the nearest
-// group around it. An array whose labels are not the payload's is no field of the payload's samples, and rule
-// 2 ignores it.
+// group around it. The name of a split at either end of a name is such a group: "y_train" and "x_train",
+// "train_labels" and "train_images". An array whose labels are not the payload's is no field of the payload's
+// samples, and rule 2 ignores it.
 std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
 
 }  // namespace penstock

@@ -45,13 +45,13 @@ TEST(ChooseSamples, LabelsOfSeveralNumbersEachAreLeftOut) {
     const auto choice = choose_samples(arrays);
     EXPECT_EQ(choice->left_out_count, 1U);
     EXPECT_EQ(choice->first_left_out, 1U);
-    EXPECT_TRUE(choice->labels_are_vectors);
+    EXPECT_TRUE(choice->labels_have_several_numbers);
   }
   // One number each is a label, and a mask is a field of its sample.
   for (const StoredArray& other : {labels("y", {5, 1}), labels("label", {5, 20, 3})}) {
     const auto choice = choose_samples(std::vector{stored("x", {5, 20, 3}), other});
     EXPECT_EQ(choice->left_out_count, 0U);
-    EXPECT_FALSE(choice->labels_are_vectors);
+    EXPECT_FALSE(choice->labels_have_several_numbers);
   }
 }
 
@@ -146,6 +146,32 @@ TEST(ChooseSamples, LabelsAreThoseOfTheirGroup) {
   EXPECT_EQ(choice_text({stored("a/b/x", {5, 2}), labels("label", {5})}), "5 rows of a/b/x by label");
   EXPECT_EQ(choice_text({stored("a/b/x", {5, 2}), labels("a/y", {5}), labels("label", {5})}),
             "5 rows of a/b/x by a/y");
+}
+
+TEST(ChooseSamples, TheSplitInANameIsAGroup) {
+  for (const std::vector<std::string>& names :
+       {std::vector<std::string>{"x_train", "y_train", "x_test", "y_test"},
+        {"train_images", "train_labels", "val_images", "val_labels"},
+        {"a/training_x", "a/training_label", "a/dev_x", "a/dev_label"}}) {
+    const std::vector<StoredArray> arrays{stored(names[2], {9, 4, 4}), labels(names[3], {9, 1}),
+                                          stored(names[0], {60, 4, 4}), labels(names[1], {60, 1})};
+    EXPECT_EQ(choice_text(arrays), "60 rows of " + names[0] + " by " + names[1]);
+    EXPECT_EQ(choose_samples(arrays)->left_out_count, 2U);
+  }
+  EXPECT_EQ(
+      choice_text({stored("x_train", {9}, 1, true), labels("x_train_offsets", {4}), labels("y_train", {3})}),
+      "3 ranges of x_train by y_train");
+  EXPECT_EQ(choice_text({stored("trainer_x", {9, 4}), stored("my_y", {9})}), "9 rows of trainer_x");
+}
+
+TEST(ChooseSamples, LabelsThatAreNotReadAreNamed) {
+  for (const bool are_integers : {false, true}) {
+    const auto choice = choose_samples(
+        std::vector{stored("w", {6}), stored("x", {6, 4, 5}), stored("y", {6, 10}, 4, are_integers)});
+    EXPECT_EQ(choice->samples, 6U);
+    EXPECT_EQ(choice->left_out_count, 1U);
+    EXPECT_TRUE(choice->labels_have_several_numbers && *choice->first_left_out == 2);
+  }
 }
 
 std::string left_out_text(const std::vector<StoredArray>& arrays) {

@@ -88,14 +88,16 @@ Result<void> check_sample_count(const ByteWindow& window, uint64_t samples) {
 
 namespace {
 
-// Describes the arrays that belong to no sample. The scan reports them with the object's first sample.
-Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, const SampleChoice& choice) {
-  if (!choice.first_left_out) return {};
+// Describes the arrays that belong to no sample, and those that cannot be read. The scan reports them with
+// the object's first sample.
+Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, const SampleChoice& choice,
+                                       const UnreadArrays& unread) {
+  if (!choice.first_left_out) return unread.parts;
   const StoredArray& first = arrays[*choice.first_left_out];
   const StoredArray& payload = arrays[choice.payload];
-  Format::LeftOutParts out{.count = choice.left_out_count, .first_name = first.name};
+  Format::LeftOutParts out{.count = choice.left_out_count + unread.parts.count, .first_name = first.name};
   if (choice.labels_are_no_integers) out.reason = "labels that are no whole numbers";
-  if (choice.labels_are_vectors)
+  if (choice.labels_have_several_numbers)
     out.reason = fmt::format("labels of {} numbers each, where one is read: store the number of the class",
                              first.shape[1]);
   if (!choice.labels_do_not_fit) return out;
@@ -113,9 +115,9 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
 
 // Calls `visit_sample` for each array of choice.sample_arrays, since each is one sample.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
+                       Format::LeftOutParts left_out,
                        const std::function<Result<ArrayExtent>(size_t array)>& locate,
                        const Format::Visit& visit_sample) {
-  Format::LeftOutParts left_out = describe_left_out(arrays, choice);
   for (const size_t i : choice.sample_arrays) {
     const StoredArray& array = arrays[i];
     PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i));
@@ -135,14 +137,17 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
 
 }  // namespace
 
-Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
+Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, UnreadArrays unread,
                          const std::function<Result<ArrayExtent>(size_t array)>& locate,
                          const Format::Visit& visit_sample) {
   const std::optional<SampleChoice> choice = choose_samples(arrays);
+  if (unread.first_error && (!choice || is_label_name(arrays[choice->payload].name)))
+    return *std::move(unread.first_error);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
   PENSTOCK_TRY(check_sample_count(window, choice->samples));
+  Format::LeftOutParts left_out = describe_left_out(arrays, *choice, unread);
   if (choice->layout == Layout::separate_arrays)
-    return scan_each(window, arrays, *choice, locate, visit_sample);
+    return scan_each(window, arrays, *choice, std::move(left_out), locate, visit_sample);
   const StoredArray& payload = arrays[choice->payload];
   PENSTOCK_ASSIGN(const ArrayExtent extent, locate(choice->payload));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));
@@ -159,7 +164,6 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   const uint64_t item_count = payload.bytes / extent.item_bytes;
   const bool is_plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
   std::string_view codec = "raw";
-  Format::LeftOutParts left_out = describe_left_out(arrays, *choice);
   std::string label;
   for (uint64_t i = 0; i < choice->samples; ++i) {
     PENSTOCK_TRY(check_interrupt_at(i));

@@ -4,7 +4,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "datagen/format/format.hpp"
@@ -40,12 +43,25 @@ inline Result<void> check_interrupt_at(uint64_t sample) {
   return sample % 65536 == 0 ? check_interrupt() : success();
 }
 
+// Arrays of an object that cannot be read. They are counted, and the first is named.
+class UnreadArrays {
+ public:
+  // `error` says why: the object has no samples if it has no other arrays than these and labels.
+  void add(std::string_view name, std::string_view reason, std::optional<Error> error = {}) {
+    if (parts.count++ == 0)
+      parts = {.count = 1, .first_name = std::string(name), .reason = std::string(reason)};
+    if (!first_error) first_error = std::move(error);
+  }
+  Format::LeftOutParts parts;
+  std::optional<Error> first_error;
+};
+
 // Calls `visit_sample` for every sample that choose_samples() chooses, with its label in decimal if it has
 // one. Calls `locate` to learn where the bytes of an array are, but only for the arrays that it needs.
 // Errors: `corrupt` if an offset is smaller than the one before it, or leads past the end of the payload.
-// `unsupported` if there is no array, if the bytes of a sample are not contiguous, or if there are too many
-// samples (check_sample_count).
-Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays,
+// `unsupported` if there is no array, if `unread` has an error and there are no arrays but labels, if the
+// bytes of a sample are not contiguous, or if there are too many samples (check_sample_count).
+Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, UnreadArrays unread,
                          const std::function<Result<ArrayExtent>(size_t array)>& locate,
                          const Format::Visit& visit_sample);
 

@@ -121,12 +121,12 @@ Result<void> list_folder(Namespace& names, const std::string& folder,
       const bool is_left_out = entry.link && !(enters_link && enters_link(entry));
       const bool valid = is_left_out || check_object_name(entry.name).ok();
       (is_left_out ? walk.folder_links : valid ? subfolders : walk.too_long_names).push_back(entry.name);
+    } else if (entry.dangling) {
+      walk.dangling_links.push_back(entry.name);
     } else if (const uint16_t kind = classify(entry); kind == kNotWanted) {
       count_left_out(walk, extension_of(name));
     } else if (!check_object_name(entry.name).ok()) {
       walk.too_long_names.push_back(entry.name);
-    } else if (entry.dangling) {
-      walk.dangling_links.push_back(entry.name);
     } else {
       too_long = too_long || name.size() > UINT16_MAX || listing.names.size() + name.size() > UINT32_MAX;
       listing.items.push_back({entry.bytes, uint32_t(listing.names.size()), uint16_t(name.size()), kind});

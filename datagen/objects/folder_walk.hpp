@@ -44,7 +44,8 @@ struct FolderWalk {
   uint64_t hidden_entries = 0;  // objects and folders whose name starts with a dot; they are skipped
   // Links to folders that were not entered.
   std::vector<std::string> folder_links;
-  std::vector<std::string> dangling_links;  // wanted links whose target does not exist
+  // Links whose target does not exist, whatever they are called: a link to a folder has no extension.
+  std::vector<std::string> dangling_links;
   // Special files: pipes, sockets, devices, and links to these.
   std::vector<std::string> special_files;
   // Wanted objects and folders whose names are too long for every back end.

@@ -7,12 +7,12 @@
 
 #ifdef PENSTOCK_HAS_YAML
 #include <unistd.h>
-#include <yaml-cpp/yaml.h>
 
 #include <cerrno>
 #include <exception>
 #include <sstream>
 
+#include "io_backends/configuration/yaml_document.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
 #endif
 
@@ -57,14 +57,17 @@ Result<std::vector<OptionWord>> flags_of(const YAML::Node& flags, const fs::path
   return words;
 }
 
-Result<YAML::Node> load_yaml(const fs::path& file) {
+Result<YAML::Node> load_document(const fs::path& file) {
   std::error_code ignored;
   if (fs::is_directory(file, ignored))
     return make_error(Errc::invalid_argument, "the configuration file '{}' is a folder", file.string());
   if (::access(file.c_str(), R_OK) != 0)
     return Error{Errc::invalid_argument, errno,
                  fmt::format("cannot read the configuration file '{}'", file.string())};
-  return YAML::LoadFile(file.string());
+  YAML::Node document = load_yaml(file);
+  if (const Result<void> resolved = resolve_yaml_keys(document); !resolved)
+    return bad_file(file, "{}", resolved.error().message());
+  return document;
 }
 
 bool is_among(std::string_view word, const std::vector<std::string_view>& words) {
@@ -154,7 +157,7 @@ Result<void> read_section(const std::string& key, const YAML::Node& value, const
 
 Result<std::vector<OptionWord>> read_config_file(const fs::path& file) {
   try {
-    PENSTOCK_ASSIGN(const YAML::Node document, load_yaml(file));
+    PENSTOCK_ASSIGN(const YAML::Node document, load_document(file));
     return flags_of(document, file);
   } catch (const std::exception& error) {
     return bad_file(file, "{}", error.what());
@@ -164,7 +167,7 @@ Result<std::vector<OptionWord>> read_config_file(const fs::path& file) {
 Result<SiteFile> read_site_file(const fs::path& file, std::string_view command, const SiteNames& known) {
   SiteFile site;
   try {
-    PENSTOCK_ASSIGN(const YAML::Node document, load_yaml(file));
+    PENSTOCK_ASSIGN(const YAML::Node document, load_document(file));
     if (document.IsNull()) return site;
     if (!document.IsMap()) return bad_file(file, "expected sections named after commands");
     for (const auto& entry : document)

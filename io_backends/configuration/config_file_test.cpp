@@ -70,6 +70,16 @@ TEST_F(SiteFiles, TheLauncherHasAPlaceholderForTheNumberOfRanks) {
             (std::vector<std::string>{"srun", "--ntasks={ranks}", "a b"}));
 }
 
+TEST_F(SiteFiles, NothingInAFileIsSkipped) {
+  EXPECT_NE(refusal("read: {threads: 1, threads: 2}\n").find("'threads' twice"), std::string::npos);
+  EXPECT_NE(refusal("read: {threads: 1}\nread: {threads: 2}\n").find("'read' twice"), std::string::npos);
+  EXPECT_NE(refusal("read: {threads: 1}\n---\nread: {threads: 2}\n").find("second document"),
+            std::string::npos);
+  EXPECT_EQ(words(read("---\nread: {threads: 1}\n...\n").value().flags), "threads=1 ");
+  EXPECT_EQ(words(read("train: &t {threads: 4}\nread: {<<: *t, min_time: 1s}\n").value().flags),
+            "min-time=1s threads=4 ");
+}
+
 TEST_F(SiteFiles, ErrorsNameTheFile) {
   for (const auto& [text, said] :
        {std::pair("raed: {}\n", "did you mean 'read'?"), std::pair("tires: {}\n", "did you mean 'tiers'?"),

@@ -67,12 +67,11 @@ Result<double> parse_number(const Value& value, double most = std::numeric_limit
 
 // Reads a whole number, also if it is written as 1_000 or 1e3.
 Result<uint64_t> parse_whole(const Value& value, uint64_t least) {
+  uint64_t exact = 0;  // also in base 8 or 16, as in 0x10
+  if (value.IsScalar() && YAML::convert<uint64_t>::decode(value, exact) && exact >= least) return exact;
   constexpr double kMost = 9e18;
   const Result<double> number = parse_number(value, kMost);
-  if (number.ok() && *number >= double(least) && *number == std::floor(*number)) {
-    uint64_t exact = 0;
-    return YAML::convert<uint64_t>::decode(value, exact) ? exact : uint64_t(*number);
-  }
+  if (number.ok() && *number >= double(least) && *number == std::floor(*number)) return uint64_t(*number);
   return wrong_value(fmt::format("a whole number from {} on", least), value);
 }
 
@@ -383,7 +382,8 @@ Result<void> check_keys(const Value& mapping, const std::string& parent, std::ve
   for (const auto& entry : mapping) {
     const auto name = entry.first.as<std::string>();
     const std::string path = parent + name;
-    const Key* const key = find_key(path);
+    // A key with a dot in its name is another one than that of the same path.
+    const Key* const key = name.find('.') == std::string::npos ? find_key(path) : nullptr;
     const bool is_part = std::find(known.begin(), known.end(), name) != known.end();
     if (!is_part && !nearest_name(name, known).empty()) {
       std::vector<std::string> paths;
@@ -391,11 +391,11 @@ Result<void> check_keys(const Value& mapping, const std::string& parent, std::ve
       return unknown_name("key of DLIO's", path, {paths.begin(), paths.end()});
     }
     const bool is_section = parent.empty() && key == nullptr;
-    if (is_section && !entry.second.IsMap() && !entry.second.IsNull())
+    if (is_section && is_part && !entry.second.IsMap() && !entry.second.IsNull())
       return make_error(Errc::invalid_argument, "'" + name + "' needs keys below it");
     if (entry.second.IsMap() && (is_section || (is_part && (key == nullptr || key->name != path))))
       PENSTOCK_TRY(check_keys(entry.second, path + ".", ignored));
-    else if (key == nullptr && !is_part && !is_section)
+    else if (key == nullptr && !is_part)
       ignored.push_back(path);
   }
   return success();

@@ -212,6 +212,8 @@ TEST_F(DlioWorkloadTest, RefusesMappingsThatOmegaConfRefuses) {
   refused("reader: {batch_size: 3}\nreader: {batch_size: 4}\n", "'reader' twice");
   refused("reader: {batch_size: 3, batch_size: 4}\n", "'batch_size' twice");
   refused("reader: &a {x: *a}\n", "nested too deeply");
+  refused("reader: {batch_size: 3}\n---\nreader: {batch_size: 4}\n", "second document");
+  EXPECT_EQ(read("---\nreader: {batch_size: 3}\n...\n---\n").value().batch, 3U);
   std::string bomb = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1]\n";
   for (int i = 1; i < 12; ++i) {
     const std::string alias = ", *a" + std::to_string(i - 1);
@@ -220,6 +222,25 @@ TEST_F(DlioWorkloadTest, RefusesMappingsThatOmegaConfRefuses) {
     bomb += "]\n";
   }
   refused(bomb, "too many values");
+}
+
+TEST_F(DlioWorkloadTest, AnOverrideRemovesOnlyWhatIsThere) {
+  const std::string text = "reader: {batch_size: 3}\n";
+  for (const char* override :
+       {"~workload.reader.batch_size", "~workload.reader.batch_size=3", "~workload.reader"})
+    EXPECT_NE(read(text, {override}).value().batch, 3U) << override;
+  for (const char* override : {"~workload.reader.batch_size=4", "~workload.reader.read_threads",
+                               "~workload.metric", "~workload.reader.batch_size.x"})
+    refused(text, override, {override});
+}
+
+TEST_F(DlioWorkloadTest, KeysWithADotAndValuesWithoutASectionAreIgnored) {
+  const DlioWorkload workload =
+      read("n: &n 5\nreader.batch_size: {x: 1}\nreader: {batch_size: *n, x.y: 9}\n7: [a]\n").value();
+  EXPECT_EQ(workload.batch, 5U);
+  for (const char* name : {"n", "reader.batch_size.x", "reader.x.y", "7"})
+    EXPECT_TRUE(noted(workload, name)) << name;
+  refused("reader: 3\n", "'reader' needs keys below it");
 }
 
 TEST_F(DlioWorkloadTest, OverridesAreWrittenAsHydraReadsThem) {

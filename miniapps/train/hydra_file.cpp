@@ -1,19 +1,17 @@
 #include "miniapps/train/hydra_file.hpp"
 
+#include <algorithm>
 #include <filesystem>
-#include <set>
 #include <utility>
+
+#include "io_backends/configuration/yaml_document.hpp"
 
 namespace penstock {
 namespace {
 
 using Value = YAML::Node;
 
-constexpr int kDeepestDefaults = 8;  // `defaults` lists that lead from one file to the next
-// Limits for a file: an alias (YAML's *NAME) may contain itself, or many aliases that contain many aliases.
-constexpr int kDeepestValue = 32;
-constexpr int kMostValues = 100'000;
-constexpr const char* kMergeKey = "<<";
+constexpr int kDeepestDefaults = 8;            // `defaults` lists that lead from one file to the next
 constexpr std::string_view kHydra = "hydra.";  // settings of Hydra itself, such as its output folder
 
 // Merges `from` into the mapping `into`, as OmegaConf does: mappings are merged, everything else is replaced.
@@ -27,30 +25,17 @@ void merge(Value into, const Value& from) {
   }
 }
 
-// Checks that no mapping below `at` has a key twice, which OmegaConf refuses, and replaces merge keys ("<<")
-// by what they merge. Keys of the mapping itself come before those.
-Result<void> resolve_keys(Value at, int& values_left, int depth = 0) {
-  if (--values_left < 0 || depth > kDeepestValue)
-    return make_error(Errc::invalid_argument, "it has too many values, or values that are nested too deeply");
-  if (at.IsSequence())
-    for (Value item : at) PENSTOCK_TRY(resolve_keys(item, values_left, depth + 1));
-  if (!at.IsMap()) return success();
-  std::set<std::string> names;
-  for (const auto& entry : at) {
-    const auto name = entry.first.as<std::string>();
-    if (!names.insert(name).second)
-      return make_error(Errc::invalid_argument, "it has the key '" + name + "' twice in one mapping");
-    PENSTOCK_TRY(resolve_keys(entry.second, values_left, depth + 1));
+// Whether the document has the key `name`, and if `value` is a scalar also that value.
+bool has_value(Value document, std::string_view name, const Value& value) {
+  Value at = std::move(document);
+  while (!name.empty() && at.IsMap()) {
+    const std::string part(name.substr(0, name.find('.')));
+    name.remove_prefix(std::min(name.size(), part.size() + 1));
+    const Value next = std::as_const(at)[part];
+    if (!next) return false;
+    at.reset(next);
   }
-  const Value merged = std::as_const(at)[kMergeKey];
-  if (!merged) return success();
-  at.remove(kMergeKey);
-  for (const Value& source :
-       merged.IsSequence() ? std::vector<Value>(merged.begin(), merged.end()) : std::vector<Value>{merged})
-    for (const auto& entry : source)
-      if (names.insert(entry.first.as<std::string>()).second)
-        at[entry.first.as<std::string>()] = YAML::Clone(entry.second);
-  return success();
+  return name.empty() && (!value || !value.IsScalar() || (at.IsScalar() && at.Scalar() == value.Scalar()));
 }
 
 // Merges one override into the document. With `value` undefined the key is removed.
@@ -97,8 +82,7 @@ Result<Value> parse_value(const std::string& argument, std::string_view text) {
   }
   try {
     Value value = YAML::Load(yaml);
-    int values_left = kMostValues;
-    PENSTOCK_TRY(resolve_keys(value, values_left));
+    PENSTOCK_TRY(resolve_yaml_keys(value));
     return value;
   } catch (const YAML::Exception& error) {
     return make_error(Errc::invalid_argument, "the value of the override '" + argument + "': " + error.msg);
@@ -115,23 +99,23 @@ Result<void> apply_override(Value document, const std::string& group, const std:
     return make_error(Errc::invalid_argument, "'" + argument + "' is no override: they are written ++" +
                                                   group + ".SECTION.KEY=VALUE");
   const std::string_view path = name.substr(prefix.size(), equals - prefix.size());
-  if (removes) {
-    set_value(document, path, Value(YAML::NodeType::Undefined));
-    return success();
+  Value value(YAML::NodeType::Undefined);
+  if (equals != std::string::npos) {
+    PENSTOCK_ASSIGN(value, parse_value(argument, name.substr(equals + 1)));
   }
-  PENSTOCK_ASSIGN(const Value value, parse_value(argument, name.substr(equals + 1)));
-  set_value(document, path, value);
+  if (removes && !name.starts_with(kHydra) && !has_value(document, path, value))
+    return make_error(Errc::invalid_argument, "'" + argument + "' removes what the workload does not have");
+  set_value(document, path, removes ? Value(YAML::NodeType::Undefined) : value);
   return success();
 }
 
 // Loads a workload file, and first the files that its list `defaults` names, which it changes.
 Result<Value> load(const std::filesystem::path& file, int depth = 0) {
-  Value loaded = YAML::LoadFile(file);
+  Value loaded = load_yaml(file);
   if (!loaded.IsMap())
     return make_error(Errc::invalid_argument,
                       "'" + file.string() + "' is no workload: it has no sections such as 'dataset:'");
-  int values_left = kMostValues;
-  PENSTOCK_TRY(resolve_keys(loaded, values_left));
+  PENSTOCK_TRY(resolve_yaml_keys(loaded));
   Value document(YAML::NodeType::Map);
   bool is_merged = false;
   for (const auto& entry : std::as_const(loaded)["defaults"]) {

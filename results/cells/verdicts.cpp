@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "io_backends/core/cli/printable.hpp"
@@ -120,19 +121,19 @@ void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sen
 }
 
 void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
-  // (tier, requested cache state) -> number of records with this tier and state.
-  std::map<std::pair<std::string, std::string>, size_t> cells;
+  // (tier, requested cache state, whether of fio's results) -> number of such records.
+  std::map<std::tuple<std::string, std::string, bool>, size_t> cells;
   for (const Record* record : records)
     if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
-      ++cells[{tier_name(*record), requested_cache_state(*record)}];
+      ++cells[{tier_name(*record), requested_cache_state(*record), record->command == "fio"}];
   for (const auto& [key, count] : cells) {
-    const auto& [tier, wanted] = key;
+    const auto& [tier, wanted, is_fio] = key;
     const std::string state =
         wanted.empty() || wanted == "unverified" || wanted == "asis" ? "cached" : wanted;
-    verdicts::add_sentence(
-        out, Tone::caution, "unverified",
-        "Whether {} was {} is unverified in {}: this machine does not report what is in its cache.", tier,
-        state, count == 1 ? "1 cell" : fmt::format("{} cells", count));
+    verdicts::add_sentence(out, Tone::caution, "unverified",
+                           "Whether {} was {} is unverified in {}: {} does not report what is in {} cache.",
+                           tier, state, count == 1 ? "1 cell" : fmt::format("{} cells", count),
+                           is_fio ? "fio" : "this machine", is_fio ? "the" : "its");
   }
 }
 

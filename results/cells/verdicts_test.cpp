@@ -31,6 +31,9 @@ TEST(Sentences, UnverifiedCacheIsACaution) {
   Record record = read_cell("disk", 4, "cold", 100);
   record.cache["client_data"] = "unverified";
   EXPECT_TRUE(has(only_sentence({record}, "unverified"), "Whether disk was cold is unverified in 1 cell"));
+  EXPECT_FALSE(has(only_sentence({record}, "unverified"), "fio"));
+  record.command = "fio";
+  EXPECT_FALSE(has(only_sentence({record}, "unverified"), "this machine"));
 }
 
 TEST(Sentences, NoiseAboveTwentyPercentIsReported) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/shell_quoting.hpp"
+#include "io_backends/core/text.hpp"
 #include "results/import/foreign.hpp"
 #include "results/record/baseline.hpp"
 #include "results/record/sealed_runs.hpp"
@@ -23,6 +24,11 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kRecordSuffix = ".jsonl";
 constexpr std::string_view kForeignSuffix = ".json";
+// Whether the path ends in `suffix`, in upper or lower case.
+bool has_suffix(const fs::path& path, std::string_view suffix) {
+  return equals_ignoring_case(path.extension().native(), suffix);
+}
+
 constexpr int kMostRecordDepth = 32;  // how deep JSON may be nested; records need five levels
 
 class RecordReader {
@@ -47,13 +53,18 @@ class RecordReader {
 
 void RecordReader::read_file(const fs::path& path, bool is_argument) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0 && !files_read_.emplace(status.st_dev, status.st_ino).second) return;
+  const bool has_status = ::stat(path.c_str(), &status) == 0;
+  if (has_status && !files_read_.emplace(status.st_dev, status.st_ino).second) return;
+  // To open a pipe that no program writes to would wait for ever. One that the user names may be a `<(jq
+  // ...)` of the shell.
+  if (has_status && !is_argument && !S_ISREG(status.st_mode))
+    return add_problem(path, 0, "a pipe, a socket or a device, not a file: it is not read");
   std::ifstream in(path, std::ios::binary);
   if (!in) {
     record_set_.problems.push_back(errno_error(errno, "cannot open", path.string()).message());
     return;
   }
-  if (path.extension() == kRecordSuffix)
+  if (has_suffix(path, kRecordSuffix))
     read_lines(in, path);
   else
     read_foreign(in, path, is_argument);
@@ -100,7 +111,7 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
   }
   std::optional<Imported> imported = import_foreign(text);
   if (!imported) {
-    if (path.extension() != kForeignSuffix) {
+    if (!has_suffix(path, kForeignSuffix)) {
       std::istringstream lines(text);
       read_lines(lines, path);
     } else if (is_argument) {
@@ -132,10 +143,10 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code code;
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) {
-    const std::string name = at->path().filename().string();
-    const fs::path extension = at->path().extension();
-    if (name.front() == '.' || (extension != kRecordSuffix && extension != kForeignSuffix)) continue;
-    files.push_back(at->path());
+    const fs::path& path = at->path();
+    std::error_code unknown;
+    if (path.filename().native().front() == '.' || at->is_directory(unknown)) continue;
+    if (has_suffix(path, kRecordSuffix) || has_suffix(path, kForeignSuffix)) files.push_back(path);
   }
   if (code) return errno_error(code.value(), "cannot list", folder.string());
   std::sort(files.begin(), files.end());

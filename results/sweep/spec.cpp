@@ -1,7 +1,6 @@
 #include "results/sweep/spec.hpp"
 
 #include <fmt/format.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include <set>
 #include <span>
 
+#include "io_backends/configuration/yaml_document.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/baseline.hpp"
@@ -314,7 +314,7 @@ Error file_error(std::string_view file, std::string_view problem) {
 
 Result<SweepSpec> parse_sweep(const std::string& text, std::string_view file) {
   try {
-    Result<SweepSpec> spec = spec_of(YAML::Load(text));
+    Result<SweepSpec> spec = spec_of(parse_yaml(text));
     if (!spec.ok()) return file_error(file, spec.error().message());
     return spec;
   } catch (const std::exception& error) {

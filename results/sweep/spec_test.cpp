@@ -96,6 +96,7 @@ TEST(SweepFile, ErrorsNameTheWrongKey) {
       {"name: a\ncommand: read\ngrid: {threads: []}\n", "needs a list of values"},
       {"name: a\ncommand: read\ngrid: {threads: [1, 2, 1]}\n", "the value '1' twice"},
       {"name: a\ncommand: read\ngrid: {threads: 1, threads: 2}\n", "has 'threads' twice"},
+      {"name: a\ncommand: read\ngrid: {threads: 1}\n---\ngrid: {threads: 2}\n", "second document"},
       {"name: a\ncommand: read\nfixed: {results: x}\n", "the sweep gives that to each run"},
       {"name: a\ncommand: read\nbudget: 5\n", "a time like 2h"},
       {"name: a\ncommand: read\nslurm: {time: soon}\n", "a time like 30m"},

@@ -1,0 +1,65 @@
+#include "io_backends/configuration/yaml_document.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace penstock {
+namespace {
+
+constexpr int kDeepestValue = 32;
+constexpr int kMostValues = 100'000;
+constexpr const char* kMergeKey = "<<";
+
+Result<void> resolve_keys(YAML::Node at, int& values_left, int depth) {
+  if (--values_left < 0 || depth > kDeepestValue)
+    return make_error(Errc::invalid_argument, "it has too many values, or values that are nested too deeply");
+  if (at.IsSequence())
+    for (YAML::Node item : at) PENSTOCK_TRY(resolve_keys(item, values_left, depth + 1));
+  if (!at.IsMap()) return success();
+  std::set<std::string> names;
+  for (const auto& entry : at) {
+    const auto name = entry.first.as<std::string>();
+    if (!names.insert(name).second)
+      return make_error(Errc::invalid_argument, "it has the key '" + name + "' twice in one mapping");
+    PENSTOCK_TRY(resolve_keys(entry.second, values_left, depth + 1));
+  }
+  const YAML::Node merged = std::as_const(at)[kMergeKey];
+  if (!merged) return success();
+  at.remove(kMergeKey);
+  for (const YAML::Node& source : merged.IsSequence() ? std::vector<YAML::Node>(merged.begin(), merged.end())
+                                                      : std::vector<YAML::Node>{merged})
+    for (const auto& entry : source)
+      if (names.insert(entry.first.as<std::string>()).second)
+        at[entry.first.as<std::string>()] = YAML::Clone(entry.second);
+  return success();
+}
+
+}  // namespace
+
+YAML::Node parse_yaml(const std::string& text) {
+  const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+  if (documents.empty()) return {};
+  // An end mark or a separator after the last document begins one without a value.
+  for (size_t i = 1; i < documents.size(); ++i)
+    if (!documents[i].IsNull())
+      throw YAML::Exception(documents[i].Mark(),
+                            "a second document begins here (after '---'): put it into a file of its own");
+  return documents.front();
+}
+
+YAML::Node load_yaml(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (!in) throw YAML::BadFile(file.string());
+  return parse_yaml(text);
+}
+
+Result<void> resolve_yaml_keys(YAML::Node node) {
+  int values_left = kMostValues;
+  return resolve_keys(std::move(node), values_left, 0);
+}
+
+}  // namespace penstock
