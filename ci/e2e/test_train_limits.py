@@ -20,7 +20,7 @@ class Limits(TrainTest):
         waited = sum(seconds for part, seconds in lost.items() if part not in ("straggler", "barrier"))
         self.assertAlmostEqual(waited, value(record, "input_wait_s"), delta=0.02 * value(record, "input_wait_s"))
         self.assertEqual(max(lost, key=lost.get), to, lost)
-        output = re.search(r"lost \d+% of the wall time, the first batch included: \d+% to (\w+)", text)
+        output = re.search(r"lost [\d.]+% of the wall time, the first batch included: \d+% to (\w+)", text)
         self.assertTrue(output, text)
         self.assertEqual(output[1], to, text)
 
