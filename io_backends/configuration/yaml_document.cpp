@@ -1,8 +1,12 @@
 #include "io_backends/configuration/yaml_document.hpp"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -37,17 +41,54 @@ Result<void> resolve_keys(YAML::Node at, int& values_left, int depth) {
   return success();
 }
 
+// Finds out whether a document has a value, and where it begins.
+class FirstValue : public YAML::EventHandler {
+ public:
+  std::optional<YAML::Mark> mark;
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark& at, YAML::anchor_t) override { note(at); }
+  void OnScalar(const YAML::Mark& at, const std::string&, YAML::anchor_t, const std::string&) override {
+    note(at);
+  }
+  void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    note(at);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    note(at);
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void note(const YAML::Mark& at) {
+    if (!mark) mark = at;
+  }
+};
+
+// An end mark or a separator after the last document begins one without a value. yaml-cpp takes some
+// malformed texts for endlessly many of them.
+constexpr int kMostDocuments = 1000;
+
 }  // namespace
 
 YAML::Node parse_yaml(const std::string& text) {
-  const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-  if (documents.empty()) return {};
-  // An end mark or a separator after the last document begins one without a value.
-  for (size_t i = 1; i < documents.size(); ++i)
-    if (!documents[i].IsNull())
-      throw YAML::Exception(documents[i].Mark(),
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  FirstValue first;
+  for (int documents = 0; parser.HandleNextDocument(first); ++documents) {
+    if (documents == kMostDocuments)
+      throw YAML::Exception(YAML::Mark::null_mark(), "this is no YAML document");
+    if (documents > 0 && first.mark)
+      throw YAML::Exception(*first.mark,
                             "a second document begins here (after '---'): put it into a file of its own");
-  return documents.front();
+    first.mark.reset();
+  }
+  return YAML::Load(text);
 }
 
 YAML::Node load_yaml(const std::filesystem::path& file) {
