@@ -31,7 +31,7 @@ enum penstock_clock {
 enum penstock_event_kind {
   PENSTOCK_EVENT_FORK = 0,   // `pid`: the new child
   PENSTOCK_EVENT_EXEC = 1,   // text: the program that is executed
-  PENSTOCK_EVENT_SPAWN = 2,  // `pid`: the new child; text: the program that it executes
+  PENSTOCK_EVENT_SPAWN = 2,  // `pid`: the new child, 0 if not known; text: the program that it executes
   PENSTOCK_EVENT_MARK = 3,   // text: a note of the library: what an attach redirected
   // The child `pid` has ended and was waited for. From then on the kernel's counters of this process include
   // the child's.

@@ -277,7 +277,7 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
       record.parameters.erase("threads");
       record.verdict = Verdict::skipped;
       record.reason = tier.mapped_bytes > 0
-                          ? "no call read of it: it was mapped, and how much of that was read is unknown"
+                          ? "no call read it: it was mapped, and how much of it was read is unknown"
                           : "nothing of it was read";
     }
     if (!missing.empty()) add_verdict(record.verdict, record.reason, Verdict::degraded, missing);

@@ -180,12 +180,13 @@ void group_processes(Session& session) {
 void add_lost_children(const ProcessFile& process_file, bool is_attached, Session& session) {
   const penstock_session_header& header = process_file.header();
   for (uint32_t i = 0; i < header.lost_children && i < PENSTOCK_LOST_CHILDREN; ++i)
-    session.unwatched.push_back({.pid = header.lost[i].pid,
-                                 .program = process_file.executable(),
-                                 .started_by_attached = is_attached,
-                                 .after_rights_change = header.gave_up_rights == 2,
-                                 .is_fork = true,
-                                 .failed = int(header.lost[i].failed)});
+    session.unwatched.push_back(
+        {.pid = header.lost[i].pid,
+         .program = process_file.executable(),
+         .started_by_attached = is_attached,
+         .after_rights_change = header.gave_up_rights == 2 && header.lost[i].failed == EPERM,
+         .is_fork = true,
+         .failed = int(header.lost[i].failed)});
   if (header.lost_children <= PENSTOCK_LOST_CHILDREN) return;
   session.problems.push_back(
       fmt::format("{} more processes that {} (process {}) forked could not make a file",
@@ -257,7 +258,7 @@ std::string reason_text(const UnwatchedProgram& program) {
     return fmt::format("forked; it could not make its file: {}",
                        program.failed == 0 ? "reason not known" : ::strerror(program.failed));
   if (program.started_by_attached) return "an attached process began it: only 'profile run' follows programs";
-  if (program.pid == 0) return "begun by system() or popen() without LD_PRELOAD in the environment";
+  if (program.pid == 0) return "started by system() or popen() without LD_PRELOAD in the environment";
   if (program.after_rights_change)
     return "it began after its process gave up rights, changed its root or restricted its system calls";
   return "reason not known; static and set-user-ID programs cannot be profiled";

@@ -74,13 +74,15 @@ struct SessionProcess {
 // A program that a watched process started, or a child that it forked, of which there is no session file. A
 // program without a known reason is usually static or set-user-ID.
 struct UnwatchedProgram {
-  uint32_t pid = 0;          // 0: not known
+  uint32_t pid = 0;          // 0: not known, of a shell that system() or popen() started
   std::string_view program;  // points into a mapping; "" if unknown
   // A user attached to the process that started it, and LD_PRELOAD in that process does not name the library.
   bool started_by_attached = false;
-  bool after_rights_change = false;  // the process that executed it had given up rights or changed its root
-  bool is_fork = false;              // a forked child that made calls, of the program `program`
-  int failed = 0;                    // errno with which a forked child could not make its file
+  // The process that executed it had given up rights or changed its root, or the process that forked it had
+  // restricted its system calls.
+  bool after_rights_change = false;
+  bool is_fork = false;  // a forked child that made calls, of the program `program`
+  int failed = 0;        // errno with which a forked child could not make its file
 };
 // Returns why there is no file, in a few words.
 std::string reason_text(const UnwatchedProgram& program);

@@ -46,15 +46,18 @@ std::optional<penstock_kernel_io> final_counts_of(const ProcessFile& process_fil
   const penstock_session_header& header = process_file.header();
   if (header.kernel_end_known != 0) {
     penstock_kernel_io end = header.kernel_end;
-    // Calls of the last handlers and destructors, which were made after kernel_end was read.
+    // Calls of the last handlers and destructors, which were made after kernel_end was read. A file that was
+    // cut short may lack threads.
     if (header.counted_end_is_known == 1) {
+      uint64_t read = 0;
+      uint64_t written = 0;
       process_file.view().each<penstock_thread>(PENSTOCK_BLOCK_THREADS,
                                                 [&](const penstock_thread& thread, uint64_t) {
-                                                  end.rchar += thread.kernel_read;
-                                                  end.wchar += thread.kernel_written;
+                                                  read += thread.kernel_read;
+                                                  written += thread.kernel_written;
                                                 });
-      end.rchar -= header.counted_end_read;
-      end.wchar -= header.counted_end_written;
+      end.rchar += read - std::min(read, header.counted_end_read);
+      end.wchar += written - std::min(written, header.counted_end_written);
     }
     return end;
   }
@@ -85,6 +88,7 @@ class ProcessTree {
       by_pid_.emplace(own_key(processes_[i].first()), i);
       for (const ProcessFile* const process_file : processes_[i].process_files)
         process_file->view().each_event([&](const penstock_event& event, std::string_view) {
+          if (event.pid == 0) return;  // a child whose pid is not known
           if (event.kind == PENSTOCK_EVENT_FORK || event.kind == PENSTOCK_EVENT_SPAWN) {
             starters_.emplace(Key{process_file->host(), process_file->header().pid_namespace, event.pid}, i);
             outer_starters_.emplace(Key{process_file->host(), 0, event.pid}, i);

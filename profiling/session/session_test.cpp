@@ -291,6 +291,18 @@ TEST_F(SessionTest, CallsAfterTheLastCountOfTheKernelAreAddedToIt) {
   EXPECT_EQ(coverage.unknown_processes, 0U);
 }
 
+TEST_F(SessionTest, MissingThreadsDoNotChangeTheCountOfTheKernel) {
+  SessionBytes process(100);
+  process.set_kernel(1000, 4000);
+  process.header().counted_end_is_known = 1;
+  process.header().counted_end_read = 3000;
+  process.add_thread(100, 1000, 0);
+  process.write(folder_.path());
+  const SessionCoverage coverage = coverage_of(opened());
+  EXPECT_EQ(coverage.rchar.kernel_bytes, 3000U);
+  EXPECT_EQ(coverage.rchar.recorded_bytes, 1000U);
+}
+
 TEST_F(SessionTest, AKilledChildIsComparedTogetherWithTheParentThatReapedIt) {
   SessionBytes parent(100);
   parent.set_kernel(0, 10'000);
@@ -408,13 +420,16 @@ TEST_F(SessionTest, ProcessesOfSeveralPidNamespacesAreToldApart) {
 TEST_F(SessionTest, ForkedChildrenThatCouldMakeNoFileAreNamed) {
   SessionBytes parent(100);
   parent.header().lost_children = PENSTOCK_LOST_CHILDREN + 2;
+  parent.header().gave_up_rights = 2;
   parent.header().lost[0] = {.pid = 200, .failed = EACCES};
+  parent.header().lost[1] = {.pid = 201, .failed = EPERM};
   parent.write(folder_.path());
   const Session session = opened();
   ASSERT_EQ(session.unwatched.size(), size_t{PENSTOCK_LOST_CHILDREN});
   EXPECT_EQ(session.unwatched[0].pid, 200U);
   EXPECT_TRUE(session.unwatched[0].is_fork);
   EXPECT_NE(reason_text(session.unwatched[0]).find("Permission denied"), std::string::npos);
+  EXPECT_NE(reason_text(session.unwatched[1]).find("restricted"), std::string::npos);
   EXPECT_EQ(session.problems.size(), 1U);
 }
 

@@ -106,8 +106,7 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
     if (!failure && session.error().code == Errc::not_found)
       print_message(
           "the program may have removed LD_PRELOAD from its environment, given up its rights before its "
-          "first "
-          "call, or executed a static or set-user-ID program");
+          "first call, or executed a static or set-user-ID program");
     return;
   }
   const FileSums sums(*session);

@@ -406,7 +406,7 @@ bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept
 void give_up_forked_session() noexcept {
   SessionState expected = SessionState::forked;
   if (session.state.compare_exchange_strong(expected, SessionState::off) && !forked_between_files) {
-    file_errno = ENOMEM;
+    file_errno = is_sealed.load(std::memory_order_relaxed) ? EPERM : ENOMEM;
     note_lost_child(*session.header);
   }
 }
