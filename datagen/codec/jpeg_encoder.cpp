@@ -63,8 +63,9 @@ struct JpegEncoder::State {
     const std::string size = std::to_string(width) + "x" + std::to_string(height) + " pixels";
     if (width == 0 || height == 0 || width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION ||
         uint64_t{width} * height > kMostJpegPixels)
-      return make_error(Errc::invalid_argument, "cannot encode a JPEG of " + size +
-                                                    ": a side has 1 to 65500, and a picture at most 2^30");
+      return make_error(
+          Errc::invalid_argument,
+          "cannot encode a JPEG of " + size + ": a side has 1 to 65500 pixels, and a picture at most 2^30");
     const size_t max_bytes =
         (size_t{width} + 15) / 16 * 16 * ((size_t{height} + 15) / 16 * 16) * kMostBytesPerPixel +
         kMostHeaderBytes;

@@ -249,8 +249,9 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
   const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height) + " pixels";
   if (image.width == 0 || image.height == 0 || image.width > kMostSidePixels ||
       image.height > kMostSidePixels || uint64_t{image.width} * image.height > kMostJpegPixels)
-    return make_error(Errc::invalid_argument, "cannot encode a PNG of " + size +
-                                                  ": a side has at least 1, and a picture at most 2^30");
+    return make_error(
+        Errc::invalid_argument,
+        "cannot encode a PNG of " + size + ": a side has 1 to 1000000 pixels, and a picture at most 2^30");
   if (image.pixels.size() < size_t{image.width} * image.height * 3)
     return make_error(Errc::invalid_argument, "the picture has fewer pixels than its width and height give");
   const size_t raw_bytes = (size_t{image.width} * 3 + 1) * image.height;
@@ -263,8 +264,7 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
   PngSink sink(out_);
   if (!sink.write(image.pixels.data(), image.width, image.height))
     return make_error(sink.guard.out_of_memory ? Errc::exhausted : Errc::internal,
-                      "cannot encode a PNG of " + size +
-                          ": a side has at least 1, and a picture at most 2^30" + ": " + sink.guard.message);
+                      "cannot encode a PNG of " + size + ": " + sink.guard.message);
   return std::span<const std::byte>(out_).first(out_.size() - sink.left.size());
 }
 

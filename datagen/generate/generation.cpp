@@ -65,7 +65,10 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
   PENSTOCK_ASSIGN(const auto full_recipe, info.make({0, seed}, options));
   if (count_request.scale != 0) {
     const double samples = count_request.scale * double(full_recipe->samples());
-    if (!(samples > 0 && samples < 9e18))
+    if (!(samples > 0))
+      return make_error(Errc::invalid_argument, "--scale {}: give a number above 0, such as 0.01",
+                        count_request.scale);
+    if (!(samples < 9e18))
       return make_error(
           Errc::invalid_argument,
           "--scale {} of the {} samples of '{}' is more than can be counted: choose a smaller one",

@@ -75,6 +75,8 @@ TEST_F(SiteFiles, NothingInAFileIsSkipped) {
   EXPECT_NE(refusal("read: {threads: 1}\nread: {threads: 2}\n").find("'read' twice"), std::string::npos);
   EXPECT_NE(refusal("read: {threads: 1}\n---\nread: {threads: 2}\n").find("second document"),
             std::string::npos);
+  for (const char* const merged : {"5", "[{threads: 1}, 5]"})
+    EXPECT_NE(refusal(std::string("read: {<<: ") + merged + "}\n").find("'<<'"), std::string::npos) << merged;
   EXPECT_EQ(words(read("---\nread: {threads: 1}\n...\n").value().flags), "threads=1 ");
   EXPECT_EQ(words(read("train: &t {threads: 4}\nread: {<<: *t, min_time: 1s}\n").value().flags),
             "min-time=1s threads=4 ");

@@ -34,10 +34,13 @@ Result<void> resolve_keys(YAML::Node at, int& values_left, int depth) {
   if (!merged) return success();
   at.remove(kMergeKey);
   for (const YAML::Node& source : merged.IsSequence() ? std::vector<YAML::Node>(merged.begin(), merged.end())
-                                                      : std::vector<YAML::Node>{merged})
+                                                      : std::vector<YAML::Node>{merged}) {
+    if (!source.IsMap())
+      return make_error(Errc::invalid_argument, "its merge key '<<' has a value that is not a mapping");
     for (const auto& entry : source)
       if (names.insert(entry.first.as<std::string>()).second)
         at[entry.first.as<std::string>()] = YAML::Clone(entry.second);
+  }
   return success();
 }
 
@@ -49,23 +52,23 @@ class FirstValue : public YAML::EventHandler {
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark& at, YAML::anchor_t) override { note(at); }
+  void OnAlias(const YAML::Mark& at, YAML::anchor_t) override { keep_first(at); }
   void OnScalar(const YAML::Mark& at, const std::string&, YAML::anchor_t, const std::string&) override {
-    note(at);
+    keep_first(at);
   }
   void OnSequenceStart(const YAML::Mark& at, const std::string&, YAML::anchor_t,
                        YAML::EmitterStyle::value) override {
-    note(at);
+    keep_first(at);
   }
   void OnSequenceEnd() override {}
   void OnMapStart(const YAML::Mark& at, const std::string&, YAML::anchor_t,
                   YAML::EmitterStyle::value) override {
-    note(at);
+    keep_first(at);
   }
   void OnMapEnd() override {}
 
  private:
-  void note(const YAML::Mark& at) {
+  void keep_first(const YAML::Mark& at) {
     if (!mark) mark = at;
   }
 };

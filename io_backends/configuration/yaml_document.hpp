@@ -17,8 +17,9 @@ YAML::Node parse_yaml(const std::string& text);
 YAML::Node load_yaml(const std::filesystem::path& file);
 
 // Replaces the merge keys ("<<") below `node` by what they merge; keys of the mapping itself come before
-// those. `invalid_argument` if a mapping has a key twice, or if there are too many values or too many levels:
-// an alias (YAML's *NAME) may contain itself, or many aliases that contain many aliases.
+// those. `invalid_argument` if a mapping has a key twice, if what is merged is not a mapping, or if there are
+// too many values or too many levels: an alias (YAML's *NAME) may contain itself, or many aliases that
+// contain many aliases.
 Result<void> resolve_yaml_keys(YAML::Node node);
 
 }  // namespace penstock

@@ -67,9 +67,11 @@ Result<double> parse_number(const Value& value, double most = std::numeric_limit
 
 // Reads a whole number, also if it is written as 1_000 or 1e3.
 Result<uint64_t> parse_whole(const Value& value, uint64_t least) {
-  uint64_t exact = 0;  // also in base 8 or 16, as in 0x10
-  if (value.IsScalar() && YAML::convert<uint64_t>::decode(value, exact) && exact >= least) return exact;
   constexpr double kMost = 9e18;
+  uint64_t exact = 0;  // also in base 8 or 16, as in 0x10
+  if (value.IsScalar() && YAML::convert<uint64_t>::decode(value, exact) && exact >= least &&
+      double(exact) <= kMost)
+    return exact;
   const Result<double> number = parse_number(value, kMost);
   if (number.ok() && *number >= double(least) && *number == std::floor(*number)) return uint64_t(*number);
   return wrong_value(fmt::format("a whole number from {} on", least), value);

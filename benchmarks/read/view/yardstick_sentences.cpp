@@ -135,8 +135,8 @@ std::string scaling_text(const ReadCurve& curve, const std::string& subject,
   if (scaling.still_gains)  // as the table's ratios to the first count show it, if they show less
     change.middle = std::min(change.middle, points.back().rate / points[points.size() - 2].rate);
   const bool gained_before = from != first && is_faster(gain_before, noise_before);
-  const bool is_known = scaling.loss_after_peak > 0
-                            ? scaling.loss_after_peak >= noise && is_faster(inverse(change), 0)
+  const bool is_known = scaling.loss_after_peak > 0 ? scaling.loss_after_peak >= noise && change.most > 0 &&
+                                                          is_faster(inverse(change), 0)
                         : scaling.still_gains ? is_faster(change, noise)
                                               : kLeastScalingGain >= noise;
   const std::string gain = range_text(gain_before, format_ratio);

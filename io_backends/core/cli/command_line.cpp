@@ -133,12 +133,12 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
     const Collected* const row = find_row(rows, word.key);
     if (row == nullptr || row->spec->type != OptionType::integer) continue;
     if (parse_count(word.value).ok() || !parse_list(word.value).ok()) continue;
-    return make_error(Errc::invalid_argument,
-                      "--{0} takes one number, not the list '{1}'; penstock sweep FILE.yaml runs {2} with "
-                      "each, if FILE.yaml has "
-                      "the other flags in 'fixed', and contains: {{name: {0}, command: {2}, nouns: {3}, "
-                      "grid: {{{0}: [{1}]}}}}",
-                      word.key, word.value, command.name, Json(arguments).dump());
+    return make_error(
+        Errc::invalid_argument,
+        "--{0} takes one number, not the list '{1}'; penstock sweep FILE.yaml runs {2} with "
+        "each, if FILE.yaml has the other flags in 'fixed', and contains: {{name: {0}, command: {2}, "
+        "nouns: {3}, grid: {{{0}: [{1}]}}}}",
+        word.key, word.value, command.name, one_line(Json(arguments)));
   }
   return success();
 }
