@@ -29,7 +29,7 @@ struct Hdf5Object {
   bool is_dataset = false;
   std::vector<uint64_t> shape{};
   bool has_shape = false;
-  std::string_view type_name{};  // of the elements, for messages: "text", "a compound"
+  std::string_view type_name{};  // of the elements, for messages: "text", "compounds"
   // Whether this is a dataset with a shape whose elements are integers, enumerations (h5py's booleans) or
   // floats of 1, 2, 4 or 8 bytes. False for floats in VAX order, and for a type that is stored in another
   // object. The four members below have a meaning only if is_number is true.

@@ -33,8 +33,8 @@ struct NpyArray {
 
 // Parses the header of an array. The header and the array's bytes must take exactly the `length` bytes at
 // `offset`, or no more than these if `allows_more`; otherwise, or if these bytes are no array, the error is
-// `corrupt`. `unsupported` for arrays of
-// records or of Python objects, and for format versions other than 1 to 3.
+// `corrupt`. `unsupported` for arrays of records or of Python objects, and for format versions other than 1
+// to 3.
 Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length, bool allows_more = false);
 
 // Parses the header's text, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". The error

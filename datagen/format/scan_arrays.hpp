@@ -44,8 +44,7 @@ inline Result<void> check_interrupt_at(uint64_t sample) {
 }
 
 // Arrays of an object that cannot be read. They are counted, and the first is named.
-class UnreadArrays {
- public:
+struct UnreadArrays {
   // `error` says why: the object has no samples if it has no other arrays than these and labels.
   void add(std::string_view name, std::string_view reason, std::optional<Error> error = {}) {
     if (parts.count++ == 0)

@@ -214,7 +214,7 @@ Result<void> TieredCheckpointer::wait_until_reached(const CheckpointId& id, Reac
     const auto found =
         std::find_if(all.rbegin(), all.rend(), [&](const CheckpointTimes& one) { return one.id == id; });
     if (found == all.rend())
-      return make_error(Errc::not_found, "no checkpoint was saved of step " + std::to_string(id.step));
+      return make_error(Errc::not_found, "no checkpoint of step " + std::to_string(id.step) + " was saved");
     if (found->skipped)
       return make_error(Errc::no_space, "the checkpoint of step " + std::to_string(id.step) + " was skipped");
     if (found->reached >= level) return success();

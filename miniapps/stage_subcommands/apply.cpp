@@ -114,8 +114,7 @@ Result<ApplyOutcome> apply(const CommandContext& context, const StagingPlan& pla
     Error error = std::move(made).error();
     error.what += fmt::format(
         " (the plan's copies are on tier '{}' now: the same command goes on from there); to remove them: "
-        "penstock "
-        "stage revert {}",
+        "penstock stage revert {}",
         plan.fast.name, shell_word(context.positionals.front()));
     return error;
   }

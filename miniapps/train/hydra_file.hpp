@@ -21,8 +21,8 @@ namespace penstock {
 //
 // Errors: invalid_argument for what is no mapping, for entries of `defaults` that need Hydra's search path,
 // for a key that a mapping has twice, for a second document in the file, for words that are no override, and
-// for an override that removes what is not there. Throws YAML::Exception for what is
-// no YAML or cannot be read.
+// for an override that removes what is not there. Throws YAML::Exception for what is no
+// YAML or cannot be read.
 Result<YAML::Node> load_hydra_file(const std::string& file, const std::string& group,
                                    const std::vector<std::string>& overrides);
 

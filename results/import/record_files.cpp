@@ -55,8 +55,8 @@ void RecordReader::read_file(const fs::path& path, bool is_argument) {
   struct stat status {};
   const bool has_status = ::stat(path.c_str(), &status) == 0;
   if (has_status && !files_read_.emplace(status.st_dev, status.st_ino).second) return;
-  // To open a pipe that no program writes to would wait for ever. One that the user names may be a `<(jq
-  // ...)` of the shell.
+  // To open a pipe that no program writes to would wait for ever. One that the user names may be the shell's
+  // `<(jq ...)`.
   if (has_status && !is_argument && !S_ISREG(status.st_mode))
     return add_problem(path, 0, "a pipe, a socket or a device, not a file: it is not read");
   std::ifstream in(path, std::ios::binary);

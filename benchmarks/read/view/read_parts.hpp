@@ -16,8 +16,7 @@
 // - Ceiling: a tier's fastest row is compared with the highest ceiling of all rows of the tier. If the rows
 //   decode, the sentence reports how far decoding stays below the ceiling.
 // - "N accelerators" is a read rate divided by the rate of one accelerator, and the sentence says so. It is
-// for
-//   samples that are pictures and were not decoded: else the rate is not that of the tier in pictures.
+//   for samples that are pictures and were not decoded: else the rate is not that of the tier in pictures.
 #pragma once
 
 #include <span>
