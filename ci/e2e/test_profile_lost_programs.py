@@ -198,6 +198,10 @@ class Named(LostProgramsTest):
   return failed; }""")
         self.assertEqual([row[:2] for row in found], [("sh", False)] * 2)
         self.assertTrue(all("system()" in reason for _, _, reason in found), found)
+        (program, forked, reason), = self.lost("""int main(void) {
+  if (fork() == 0) { unsetenv("LD_PRELOAD"); _exit(system("true") != 0); }
+  return ended() != 0; }""")
+        self.assertEqual((program, forked, "system()" in reason), ("sh", False, True))
 
     def test_shells_of_libc_with_the_library_are_recorded(self):
         session, written = self.watched(self.compiled('int main(void) { return system("echo hello > said"); }', "shell"))

@@ -374,10 +374,14 @@ PENSTOCK_SPAWN(posix_spawn, AT_FDCWD, path)
 PENSTOCK_SPAWN(posix_spawnp, path)
 
 // system() and popen() begin a shell by a clone() of libc's own, with the present environment. If the program
-// has removed this library from it, that shell is not watched. Its pid is not known.
+// has removed this library from it, that shell is not watched. Its pid is not known. A fork's child that has
+// counted nothing begins its session, as in before_exec().
 void penstock::interpose::note_shell() noexcept {
   PENSTOCK_WATCHED_ENVIRONMENT(watched, environ, true);
   if (watched.get() != environ && !log_suspended()) {
+    if (session.state.load(std::memory_order_acquire) == SessionState::forked) {
+      begin_log();
+    }
     add_event(PENSTOCK_EVENT_SPAWN, 0, "/bin/sh");
   }
 }
