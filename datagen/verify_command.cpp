@@ -193,7 +193,7 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   if (findings.extra.count > 0) text += fmt::format("; {} extra", format_count(findings.extra.count));
   text += fmt::format(" ({} read in {})\n", format_bytes(double(findings.bytes_read), output),
                       format_seconds(findings.seconds));
-  if (!findings.complete) text += "interrupted: the rest was not looked at\n";
+  if (!findings.complete) text += "interrupted: the rest was not checked\n";
   print_text(text);
 }
 
@@ -201,21 +201,20 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
 std::string remedy(const Corpus& corpus, const Findings& findings, bool own_manifest) {
   const std::string& recipe = corpus.manifest.facts().recipe;
   if (!own_manifest || !recipe_registry().find(recipe).ok())
-    return "to mend it, copy the wrong objects again from where they came";
+    return "to repair it, copy the wrong objects again from their source";
   const auto count = [&](ObjectState state) { return findings.counts[size_t(state)]; };
   if (count(ObjectState::unreadable) == findings.wrong_objects())
     return fmt::format(
         "what is unreadable may be whole: look at its permissions and at the device first; what is lost is "
-        "made again, "
-        "once it is removed, by: penstock generate {} --out {} --resume",
+        "made again, once it is removed, by: penstock generate {} --out {} --resume",
         recipe, shell_word(corpus.tier.spec));
   const bool has_wrong_bytes = count(ObjectState::wrong_bytes) > 0;
-  return fmt::format(
-      "to repair it{}: penstock generate {} --out {} --resume",
-      has_wrong_bytes ? ", remove the objects that are wrong_bytes (--resume looks at sizes alone), and make "
-                        "what is missing again"
-                      : "",
-      recipe, shell_word(corpus.tier.spec));
+  return fmt::format("to repair it{}: penstock generate {} --out {} --resume",
+                     has_wrong_bytes
+                         ? ", remove the objects that are wrong_bytes (--resume only checks sizes), and make "
+                           "what is missing again"
+                         : "",
+                     recipe, shell_word(corpus.tier.spec));
 }
 
 Result<int> run(const CommandContext& context) {
