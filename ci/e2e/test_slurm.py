@@ -205,7 +205,7 @@ class WithoutPmix(SlurmTest):
         for mpi in ("none", "pmi2"):
             done = self.srun("read", "corpus", *QUICK, mpi=mpi, expect=77)
             self.assertEqual(done.stderr.count(message("srun-needs-pmix")), 1, done.stderr)
-            self.assertIn("says 4 ranks", done.stderr)
+            self.assertIn("is 4, and", done.stderr)
             self.assertNotIn("MPI_ERRORS_ARE_FATAL", done.stderr)
             self.assertEqual((done.stdout, self.results()), ("", []))
 
