@@ -284,6 +284,23 @@ TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
               "no NumPy array");
 }
 
+TEST_F(Npz, BytesBehindTheArchiveAreIgnored) {
+  const auto numbers =
+      HeaderBytes().append(npy_header(Element::u8, std::vector<uint64_t>{2, 3})).text("abcdef").take();
+  const auto whole = archive({{"x.npy", numbers}});
+  ScanFixture fixture("npz");
+  for (const size_t bytes_after : {1, 22, 512, 0xffff}) {
+    auto longer = whole;
+    longer.resize(whole.size() + bytes_after);
+    const auto samples = fixture.scan(longer);
+    ASSERT_OK(samples);
+    EXPECT_EQ(samples->size(), 2U) << bytes_after;
+  }
+  auto without_end = whole;
+  without_end.resize(whole.size() - 1);
+  EXPECT_ERRC(Errc::truncated, fixture.scan(without_end), "no end");
+}
+
 // An archive whose members share bytes is refused: repeated members would make the work unbounded.
 TEST_F(Npz, MembersShareNoBytes) {
   const Field large{.name = "x", .codec = "raw", .extension = ".bin", .shape = {1000}};

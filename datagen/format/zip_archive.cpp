@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 
 #include "datagen/format/byte_order.hpp"
@@ -117,15 +118,22 @@ struct Directory {
 };
 
 // Finds the end record, which is the last part of the archive. Only a comment of up to 64 KiB can follow it;
-// the record contains the comment's length.
+// the record contains the comment's length. If no record ends where the object does, takes the last record
+// that more bytes follow: other programs, such as NumPy, ignore what was added behind an archive.
 Result<uint64_t> find_end(ObjectWindow& window) {
   if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
   const auto tail = size_t(std::min<uint64_t>(window.size(), kEndBytes + kMostCommentBytes));
   const uint64_t begin = window.size() - tail;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(begin, tail));
-  for (size_t at = tail - kEndBytes + 1; at-- > 0;)
-    if (number_at(bytes, at, 4) == kEndSignature && number_at(bytes, at + 20, 2) == tail - at - kEndBytes)
-      return begin + at;
+  std::optional<uint64_t> followed;
+  for (size_t at = tail - kEndBytes + 1; at-- > 0;) {
+    if (number_at(bytes, at, 4) != kEndSignature) continue;
+    const uint64_t bytes_after = tail - at - kEndBytes;
+    const uint64_t comment_bytes = number_at(bytes, at + 20, 2);
+    if (comment_bytes == bytes_after) return begin + at;
+    if (comment_bytes < bytes_after && !followed) followed = begin + at;
+  }
+  if (followed) return *followed;
   return window.error(Errc::truncated, window.size(),
                       "no end of a ZIP archive: the object is cut off, or none");
 }
