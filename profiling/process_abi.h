@@ -38,7 +38,18 @@ enum penstock_event_kind {
   PENSTOCK_EVENT_REAP = 4,
   // This file is one window of the process. pid: the number of the window, from 1, and not a process id;
   // text: the window's label. If a file has several of these events, the last one is valid.
-  PENSTOCK_EVENT_WINDOW = 5
+  PENSTOCK_EVENT_WINDOW = 5,
+  // text: a program that is executed next and cannot load the library; `pid`: enum penstock_not_loaded
+  PENSTOCK_EVENT_NOT_LOADED = 6
+};
+
+// Why a program cannot load the library.
+enum penstock_not_loaded {
+  PENSTOCK_LOADED = 0,         // it can, or that is not known
+  PENSTOCK_GAINS_RIGHTS = 1,   // set-user-ID, set-group-ID or capabilities: its loader ignores LD_PRELOAD
+  PENSTOCK_OTHER_MACHINE = 2,  // it is a 32-bit program, or one for another processor
+  PENSTOCK_OTHER_LIBC = 3,     // its loader is not glibc's
+  PENSTOCK_STATIC = 4          // it has no loader
 };
 
 struct penstock_event {

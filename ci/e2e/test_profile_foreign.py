@@ -121,6 +121,22 @@ class Foreign(ProgramsTest):
                     # A static program does not look at LD_PRELOAD, but what it executes may.
                     self.assertEqual(out == b"none\n", "static" not in name)
                     self.assertEqual([pathlib.Path(one["program"]).name for one in summary["unwatched"]], [path.name])
+                    reason = {"static": "static program", "32": "32-bit", "musl": "C library"}[name.removeprefix("script-")]
+                    self.assertIn(reason, summary["unwatched"][0]["reason"])
+
+    def test_a_program_that_gains_rights(self):
+        if os.geteuid() != 0 or os.statvfs(self.folder).f_flag & os.ST_NOSUID:
+            self.skipTest("no program can gain rights here")
+        gains = self.folder / "gains"
+        shutil.copy(shutil.which("true"), gains)
+        os.chown(gains, 65534, -1)
+        gains.chmod(0o4755)
+        for words in (["sh", "-c", f"{gains}; true"], ["python3", "-c", f"import os; os.waitpid(os.posix_spawn('{gains}', ['gains'], os.environ), 0)"]):
+            with self.subTest(words):
+                summary, _, _ = self.profiled(words, quiet=True)
+                [program] = summary["unwatched"]
+                self.assertEqual(program["program"], str(gains))
+                self.assertIn("gains rights", program["reason"])
 
     def test_a_program_for_another_processor(self):
         program = self.folder / "other"

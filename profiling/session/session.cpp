@@ -232,12 +232,20 @@ void find_unwatched(Session& session) {
     // The program of the last exec in this process file. All execs before it failed, because an exec that
     // succeeds ends the file.
     UnwatchedProgram executed_program;
+    std::map<std::string_view, penstock_not_loaded> not_loaded;  // the newest of each program
     process_file->view().each_event([&](const penstock_event& event, std::string_view text) {
-      if (event.kind == PENSTOCK_EVENT_EXEC) {
-        executed_program = {.pid = header.pid, .program = text, .started_by_attached = is_attached};
+      const auto why = not_loaded.find(text);
+      const UnwatchedProgram program{.pid = event.pid,
+                                     .program = text,
+                                     .started_by_attached = is_attached,
+                                     .not_loaded = why == not_loaded.end() ? PENSTOCK_LOADED : why->second};
+      if (event.kind == PENSTOCK_EVENT_NOT_LOADED) {
+        not_loaded[text] = event.pid <= PENSTOCK_STATIC ? penstock_not_loaded(event.pid) : PENSTOCK_LOADED;
+      } else if (event.kind == PENSTOCK_EVENT_EXEC) {
+        executed_program = program;
       } else if (event.kind == PENSTOCK_EVENT_SPAWN &&
                  !is_watched(*process_file, event.pid, header.begin.monotonic_ns)) {
-        session.unwatched.push_back({.pid = event.pid, .program = text, .started_by_attached = is_attached});
+        session.unwatched.push_back(program);
       }
     });
     if (header.state == PENSTOCK_EXECUTED &&
@@ -259,9 +267,21 @@ std::string reason_text(const UnwatchedProgram& program) {
                        program.failed == 0 ? "reason not known" : ::strerror(program.failed));
   if (program.started_by_attached) return "an attached process began it: only 'profile run' follows programs";
   if (program.pid == 0) return "started by system() or popen() without LD_PRELOAD in the environment";
+  switch (program.not_loaded) {
+    case PENSTOCK_GAINS_RIGHTS:
+      return "it gains rights (set-user-ID, set-group-ID or capabilities), so its loader ignores LD_PRELOAD";
+    case PENSTOCK_OTHER_MACHINE:
+      return "a 32-bit program, or one for another processor";
+    case PENSTOCK_OTHER_LIBC:
+      return "its C library is not glibc";
+    case PENSTOCK_STATIC:
+      return "a static program, which loads no library";
+    case PENSTOCK_LOADED:
+      break;
+  }
   if (program.after_rights_change)
     return "it began after its process gave up rights, changed its root or restricted its system calls";
-  return "reason not known; static and set-user-ID programs cannot be profiled";
+  return "reason not known";
 }
 
 std::vector<std::string_view> ProcessFile::command() const {

@@ -71,8 +71,7 @@ struct SessionProcess {
   const ProcessFile& last() const { return *process_files.back(); }
 };
 
-// A program that a watched process started, or a child that it forked, of which there is no session file. A
-// program without a known reason is usually static or set-user-ID.
+// A program that a watched process started, or a child that it forked, of which there is no session file.
 struct UnwatchedProgram {
   uint32_t pid = 0;          // 0: not known, of a shell that system() or popen() started
   std::string_view program;  // points into a mapping; "" if unknown
@@ -81,6 +80,7 @@ struct UnwatchedProgram {
   // The process that executed it had given up rights or changed its root, or the process that forked it had
   // restricted its system calls.
   bool after_rights_change = false;
+  penstock_not_loaded not_loaded = PENSTOCK_LOADED;
   bool is_fork = false;  // a forked child that made calls, of the program `program`
   int failed = 0;        // errno with which a forked child could not make its file
 };

@@ -182,7 +182,11 @@ TEST_F(SessionTest, BytesThatAreCutOffDuringReadingBecomeZeros) {
 
 TEST_F(SessionTest, ProgramsThatWroteNoFileAreListed) {
   SessionBytes parent(100);
+  parent.add_event(PENSTOCK_EVENT_NOT_LOADED, 2'000'000'000, PENSTOCK_STATIC, "/bin/static");
   parent.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 300, "/bin/static");
+  parent.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 301, "/bin/other");
+  parent.add_event(PENSTOCK_EVENT_NOT_LOADED, 2'000'000'000, 77, "/bin/odd");
+  parent.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 302, "/bin/odd");
   parent.add_event(PENSTOCK_EVENT_SPAWN, 2'000'000'000, 200, "/bin/watched");
   parent.write(folder_.path());
   SessionBytes child(200);
@@ -191,14 +195,18 @@ TEST_F(SessionTest, ProgramsThatWroteNoFileAreListed) {
   SessionBytes gone(400);
   gone.header().state = PENSTOCK_EXECUTED;
   gone.add_event(PENSTOCK_EVENT_EXEC, 2'000'000'000, 0, "/bin/tried");
+  gone.add_event(PENSTOCK_EVENT_NOT_LOADED, 3'000'000'000, PENSTOCK_GAINS_RIGHTS, "/bin/setuid");
   gone.add_event(PENSTOCK_EVENT_EXEC, 3'000'000'000, 0, "/bin/setuid");
   gone.write(folder_.path());
   const Session session = opened();
-  ASSERT_EQ(session.unwatched.size(), 2U);
-  EXPECT_EQ(session.unwatched[0].program, "/bin/static");
-  EXPECT_EQ(session.unwatched[0].pid, 300U);
-  EXPECT_EQ(session.unwatched[1].program, "/bin/setuid");
-  EXPECT_EQ(session.unwatched[1].pid, 400U);
+  std::vector<std::tuple<std::string_view, uint32_t, penstock_not_loaded>> found;
+  for (const UnwatchedProgram& program : session.unwatched)
+    found.emplace_back(program.program, program.pid, program.not_loaded);
+  const decltype(found) expected = {{"/bin/static", 300, PENSTOCK_STATIC},
+                                    {"/bin/other", 301, PENSTOCK_LOADED},
+                                    {"/bin/odd", 302, PENSTOCK_LOADED},
+                                    {"/bin/setuid", 400, PENSTOCK_GAINS_RIGHTS}};
+  EXPECT_EQ(found, expected);
 }
 
 TEST_F(SessionTest, ProgramsThatAnAttachedProcessStartsAreMarked) {

@@ -60,53 +60,51 @@ bool is_glibc_loader(const char* path) noexcept {
          strncmp(name, "ld-2.", 5) == 0 || strncmp(name, "ld-lsb", 6) == 0;
 }
 
-enum class Loading { possible, impossible, never };  // never: it is static, so it loads nothing
-
 // Whether the ELF file names glibc's loader, or is that loader itself. A static program names none.
-Loading loading_of(long fd, const char* path, const Elf64_Ehdr& header) noexcept {
+penstock_not_loaded not_loaded(long fd, const char* path, const Elf64_Ehdr& header) noexcept {
   for (unsigned i = 0; i < header.e_phnum && i < kMostProgramHeaders; ++i) {
     Elf64_Phdr program_header{};
     if (system_call(SYS_pread64, fd, as_argument(&program_header), sizeof(program_header),
                     long(header.e_phoff + uint64_t{i} * sizeof(program_header))) !=
         long(sizeof(program_header))) {
-      return Loading::possible;
+      return PENSTOCK_LOADED;
     }
     if (program_header.p_type == PT_INTERP) {
       char loader[256] = {};
       const long bytes = system_call(SYS_pread64, fd, as_argument(loader), sizeof(loader) - 1,
                                      long(program_header.p_offset));
-      return bytes <= 0 || is_glibc_loader(loader) ? Loading::possible : Loading::impossible;
+      return bytes <= 0 || is_glibc_loader(loader) ? PENSTOCK_LOADED : PENSTOCK_OTHER_LIBC;
     }
   }
-  return is_glibc_loader(path) ? Loading::possible : Loading::never;
+  return is_glibc_loader(path) ? PENSTOCK_LOADED : PENSTOCK_STATIC;
 }
 
-Loading loading_of(const char* path, int depth) noexcept {
+penstock_not_loaded not_loaded(const char* path, int depth) noexcept {
   if (gains_rights(path)) {
-    return Loading::impossible;
+    return PENSTOCK_GAINS_RIGHTS;
   }
   const long fd =
       system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
     // The exec will fail and report the error, or the program may be executed but not read.
-    return Loading::possible;
+    return PENSTOCK_LOADED;
   }
   alignas(Elf64_Ehdr) char first_bytes[257] = {};
   const long bytes = system_call(SYS_pread64, fd, as_argument(first_bytes), sizeof(first_bytes) - 1, 0);
-  Loading result = Loading::possible;
+  penstock_not_loaded result = PENSTOCK_LOADED;
   if (bytes > 2 && first_bytes[0] == '#' && first_bytes[1] == '!') {
     const char* const begin = first_bytes + 2 + strspn(first_bytes + 2, " \t");
     first_bytes[begin - first_bytes + long(strcspn(begin, " \t\r\n"))] = 0;
     if (*begin != 0 && depth != kMostScriptDepth) {
-      result = loading_of(begin, depth + 1);
+      result = not_loaded(begin, depth + 1);
     }
   } else if (bytes > EI_CLASS && memcmp(first_bytes, ELFMAG, SELFMAG) == 0) {
     Elf64_Ehdr header{};
     memcpy(&header, first_bytes, sizeof(header));
     if (first_bytes[EI_CLASS] != ELFCLASS64) {
-      result = Loading::impossible;
+      result = PENSTOCK_OTHER_MACHINE;
     } else if (bytes >= long(sizeof(header))) {
-      result = header.e_machine == kOwnMachine ? loading_of(fd, path, header) : Loading::impossible;
+      result = header.e_machine == kOwnMachine ? not_loaded(fd, path, header) : PENSTOCK_OTHER_MACHINE;
     }
   }
   system_call(SYS_close, fd);
@@ -115,18 +113,12 @@ Loading loading_of(const char* path, int depth) noexcept {
 
 }  // namespace
 
-void ExecutedProgram::set_loading(const char* path) noexcept {
-  const Loading loading = loading_of(path, 0);
-  is_watchable_ = loading == Loading::possible;
-  keeps_preload_ = loading != Loading::impossible;
-}
-
 ExecutedProgram::ExecutedProgram(int at, const char* path) noexcept : path_(path) {
   if (ReadableMemory memory; path == nullptr || !memory.has_text(path)) {
     return;
   }
   if (at == AT_FDCWD || path[0] == '/') {
-    set_loading(path);
+    not_loaded_ = penstock::interpose::not_loaded(path, 0);
     return;
   }
   const int length =
@@ -134,7 +126,7 @@ ExecutedProgram::ExecutedProgram(int at, const char* path) noexcept : path_(path
   if (length >= int(sizeof(text_))) {
     return;
   }
-  set_loading(text_);
+  not_loaded_ = penstock::interpose::not_loaded(text_, 0);
   char name[kMostPathBytes];
   const long bytes = path[0] != 0 ? -1
                                   : system_call(SYS_readlinkat, AT_FDCWD, as_argument(text_),
@@ -149,7 +141,7 @@ ExecutedProgram::ExecutedProgram(int at, const char* path) noexcept : path_(path
 ExecutedProgram::ExecutedProgram(const char* file) noexcept : path_(file) {
   if (file == nullptr || strchr(file, '/') != nullptr) {
     if (file != nullptr) {
-      set_loading(file);
+      not_loaded_ = penstock::interpose::not_loaded(file, 0);
     }
     return;
   }
@@ -162,7 +154,7 @@ ExecutedProgram::ExecutedProgram(const char* file) noexcept : path_(file) {
       strcpy(text_ + (folder_bytes == 0 ? 0 : folder_bytes + 1), file);
       if (system_call(SYS_faccessat, AT_FDCWD, as_argument(text_), X_OK) == 0) {
         path_ = text_;
-        set_loading(text_);
+        not_loaded_ = penstock::interpose::not_loaded(text_, 0);
         return;
       }
     }

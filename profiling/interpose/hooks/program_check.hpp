@@ -8,6 +8,8 @@
 // Signals: a handler may use this, because it may execute a program.
 #pragma once
 
+#include "profiling/process_abi.h"
+
 namespace penstock::interpose {
 
 class ExecutedProgram {
@@ -20,20 +22,18 @@ class ExecutedProgram {
   ExecutedProgram& operator=(const ExecutedProgram&) = delete;
   // The name to record; null if the program gave none.
   const char* path() const noexcept { return path_; }
-  // False if the program cannot load this library: it is static, of another C library, of another processor
-  // or of 32 bits, it gains rights (set-user-ID, set-group-ID, capabilities), or it is a script for such a
-  // program. True if that is not known.
-  bool is_watchable() const noexcept { return is_watchable_; }
+  // Why the program, or the interpreter of a script, cannot load this library.
+  penstock_not_loaded not_loaded() const noexcept { return not_loaded_; }
   // Whether the library may be in LD_PRELOAD of the program. True also for a static program, which does not
   // read that variable: programs that it executes may load the library.
-  bool keeps_preload() const noexcept { return keeps_preload_; }
+  bool keeps_preload() const noexcept {
+    return not_loaded_ == PENSTOCK_LOADED || not_loaded_ == PENSTOCK_STATIC;
+  }
 
  private:
-  void set_loading(const char* path) noexcept;
   static constexpr unsigned kMostPathBytes = 4096;
   const char* path_;
-  bool is_watchable_ = true;
-  bool keeps_preload_ = true;
+  penstock_not_loaded not_loaded_ = PENSTOCK_LOADED;
   char text_[kMostPathBytes];
 };
 

@@ -48,6 +48,17 @@ void count_unseen_transfers() noexcept {
   }
 }
 
+namespace {
+// Records that `program` is executed, and before that why it cannot load this library, if it cannot.
+void add_program(penstock_event_kind kind, uint32_t pid, const char* program,
+                 penstock_not_loaded not_loaded) noexcept {
+  if (not_loaded != PENSTOCK_LOADED) {
+    add_event(PENSTOCK_EVENT_NOT_LOADED, not_loaded, program);
+  }
+  add_event(kind, pid, program);
+}
+}  // namespace
+
 void watch_forks() noexcept {
   static constinit std::atomic<bool> is_registered{false};
   if (!is_registered.exchange(true)) {
@@ -165,8 +176,10 @@ constexpr unsigned kMostNestedVforks = 16;
 thread_local void* penstock_vfork_back[kMostNestedVforks] __attribute__((tls_model("initial-exec"))) = {};
 thread_local unsigned penstock_vforks __attribute__((tls_model("initial-exec"))) = 0;
 // The program that vfork's child executes; "" before that. The child writes it in before_exec(). Its parent,
-// which shares the memory, reads it.
+// which shares the memory, reads it, and also why the program cannot load this library.
 thread_local char penstock_vfork_program[512] __attribute__((tls_model("initial-exec"))) = {};
+thread_local penstock_not_loaded penstock_vfork_not_loaded __attribute__((tls_model("initial-exec"))) =
+    PENSTOCK_LOADED;
 // Stores the return address, and suspends the log of the thread so that nothing of the child is counted.
 // Called in the parent's thread, before the system call. Allocates nothing and does not change errno.
 __attribute__((used)) void penstock_before_vfork(void* return_address) noexcept {
@@ -184,9 +197,11 @@ __attribute__((used)) VforkEnd penstock_after_vfork(long result) noexcept {
     errno = int(-result);
     result = -1;
   } else if (!log_suspended()) {
-    const bool has_executed = penstock_vfork_program[0] != 0;
-    add_event(has_executed ? PENSTOCK_EVENT_SPAWN : PENSTOCK_EVENT_FORK, uint32_t(result),
-              has_executed ? penstock_vfork_program : nullptr);
+    if (penstock_vfork_program[0] == 0) {
+      add_event(PENSTOCK_EVENT_FORK, uint32_t(result), nullptr);
+    } else {
+      add_program(PENSTOCK_EVENT_SPAWN, uint32_t(result), penstock_vfork_program, penstock_vfork_not_loaded);
+    }
   }
   return {.result = result, .return_address = return_address};
 }
@@ -228,6 +243,7 @@ void before_exec(const ExecutedProgram& program) noexcept {
 #if defined(__x86_64__)
   if (ReadableMemory memory; log_suspended() && path != nullptr && memory.has_text(path)) {
     strncpy(penstock_vfork_program, path, sizeof(penstock_vfork_program) - 1);
+    penstock_vfork_not_loaded = program.not_loaded();
   }
 #endif
   // A fork's child that has counted nothing has no file, and neither will a program that cannot load this
@@ -235,12 +251,14 @@ void before_exec(const ExecutedProgram& program) noexcept {
   // forked child knows its parent's pid there. So the child begins a session now. Otherwise the program's
   // name would not be recorded.
   if (!log_suspended() && session.state.load(std::memory_order_acquire) == SessionState::forked &&
-      path != nullptr && (!program.is_watchable() || system_call(SYS_getppid) == 0 || may_lose_program())) {
+      path != nullptr &&
+      (program.not_loaded() != PENSTOCK_LOADED || system_call(SYS_getppid) == 0 || may_lose_program())) {
     begin_log();
   }
   if (!log_suspended()) {
     ReadableMemory memory;
-    add_event(PENSTOCK_EVENT_EXEC, 0, path != nullptr && memory.has_text(path) ? path : nullptr);
+    add_program(PENSTOCK_EVENT_EXEC, 0, path != nullptr && memory.has_text(path) ? path : nullptr,
+                program.not_loaded());
     count_unseen_transfers();
     end_session(PENSTOCK_EXECUTED);
   }
@@ -348,11 +366,11 @@ namespace {
 // Makes and records posix_spawn(). libc makes the child in the parent's memory, by a clone() of its own,
 // which no wrapper sees. So only an event is recorded, if the call succeeds.
 template <typename Spawn>
-int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
+int spawn_and_record(pid_t* pid, const ExecutedProgram& program, Spawn spawn) noexcept {
   pid_t child = 0;
   const int result = spawn(&child);
   if (result == 0 && !log_suspended()) {
-    add_event(PENSTOCK_EVENT_SPAWN, uint32_t(child), path);
+    add_program(PENSTOCK_EVENT_SPAWN, uint32_t(child), program.path(), program.not_loaded());
   }
   if (result == 0 && pid != nullptr) {
     *pid = child;
@@ -366,7 +384,7 @@ int spawn_and_record(pid_t* pid, const char* path, Spawn spawn) noexcept {
                  const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[])) { \
     const ExecutedProgram program(__VA_ARGS__);                                                              \
     PENSTOCK_WATCHED_ENVIRONMENT(watched, environment, program.keeps_preload());                             \
-    return spawn_and_record(pid, program.path(), [&](pid_t* child) {                                         \
+    return spawn_and_record(pid, program, [&](pid_t* child) {                                                \
       return real_##name(child, path, actions, attributes, arguments, watched.get());                        \
     });                                                                                                      \
   }
