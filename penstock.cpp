@@ -24,6 +24,7 @@
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/ranks/launcher.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/measuring_clock.hpp"
 #include "io_backends/core/system/placement.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/miniapp.hpp"
@@ -60,6 +61,15 @@ Result<void> pin_to_cpus(const CommandInfo& command, const Options& options) {
   return success();
 }
 
+// Fails if the clock does not keep the kernel's pace and the command measures. Other commands get a warning,
+// because they may print speeds too.
+Result<void> check_clock(const CommandInfo& command) {
+  const Result<void> clock = check_measuring_clock();
+  if (clock.ok() || command.measures) return clock;
+  warn(clock.error().message());
+  return success();
+}
+
 Error one_process_error(const CommandInfo& command, int ranks) {
   return make_error(
       Errc::invalid_argument,
@@ -77,6 +87,7 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
   PENSTOCK_ASSIGN(const uint64_t seed,
                   on_root(ranks, [&]() -> Result<uint64_t> { return choose_seed(*line->command, options); }));
   PENSTOCK_TRY(all_ok(ranks, pin_to_cpus(*line->command, options)));
+  PENSTOCK_TRY(all_ok(ranks, check_clock(*line->command)));
   const std::string& progress = options.text("progress");
   const bool shows_progress = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
   const CommandContext context{.options = options,

@@ -14,6 +14,21 @@ from penstock_cli import PENSTOCK
 import penstock_cli
 
 QUICK = ("--threads", 1, "--min-time", "10ms", "--repeat", 1, "--no-baseline", "--no-ceiling")
+CLOCKS = """#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int clock_gettime(clockid_t clock, struct timespec* at) {  /* runs PACE times as fast, and is AHEAD seconds ahead */
+  static long long begin;
+  syscall(SYS_clock_gettime, clock, at);
+  long long now = at->tv_sec * 1000000000LL + at->tv_nsec;
+  if (begin == 0) begin = now;
+  now = begin + atof(getenv("PACE")) * (now - begin) + atof(getenv("AHEAD")) * 1e9;
+  at->tv_sec = now / 1000000000;
+  at->tv_nsec = now % 1000000000;
+  return 0;
+}
+"""
 GROUPS = pathlib.Path("/sys/fs/cgroup")
 HIDE_PROC = "mount -t tmpfs none /proc"
 STAGES = r"\b(read|decode|resize|collate|queue|copy|input|tier)\b"
@@ -35,6 +50,27 @@ class LimitedMachine(CorpusTest):
         if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "sh", "-c", HIDE_PROC], capture_output=True, check=False).returncode != 0:
             self.skipTest("/proc cannot be hidden here")
         return self.run_after(["unshare", "-m", "sh", "-c", HIDE_PROC + ' && exec "$@"'], *words, **kwargs)
+
+    def test_a_clock_of_another_pace_measures_nothing(self):
+        compiler = shutil.which("cc") or self.skipTest("no C compiler")
+        (self.dir / "clocks.c").write_text(CLOCKS)
+        subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", self.dir / "clocks.so", self.dir / "clocks.c"], check=True)
+
+        def with_clock(pace, ahead, *words, expect):
+            return self.run_after(["sh", "-c", f'export LD_PRELOAD=./clocks.so PACE={pace} AHEAD={ahead}; exec "$@"'], *words, expect=expect)
+
+        for pace in (100, 1.25, 0.5, 0.001, 0):
+            with self.subTest(pace):
+                for words in (("read", "pics", *QUICK), ("train", "stream", "--data", "pics", "--batch", 4), ("checkpoint", "save", "kept", "--payload", "4KiB")):
+                    failed = with_clock(pace, 0, *words, "--json", expect=77)
+                    self.assertEqual(failed.stdout, "")
+                    self.assertIn("clocks.so", failed.stderr)
+                self.assertIn("clocks.so", with_clock(pace, 0, "describe", "pics", expect=0).stderr)
+        for ahead in (0, -1000, 1e9):
+            with self.subTest(ahead=ahead):
+                done = with_clock(1, ahead, "read", "pics", *QUICK, "--json", expect=0)
+                self.assertNotIn("clocks.so", done.stderr)
+                self.assertGreater(min(json.loads(done.stdout)["metrics"]["samples_per_s"]["samples"]), 0)
 
     def test_profile_run_without_proc(self):
         if self.run_cli("profile", "run", "-o", "usual", "--", "true", expect=None).returncode != 0:

@@ -289,7 +289,7 @@ TEST_F(Npz, BytesBehindTheArchiveAreIgnored) {
       HeaderBytes().append(npy_header(Element::u8, std::vector<uint64_t>{2, 3})).text("abcdef").take();
   const auto whole = archive({{"x.npy", numbers}});
   ScanFixture fixture("npz");
-  for (const size_t bytes_after : {1, 22, 512, 0xffff}) {
+  for (const size_t bytes_after : {1U, 22U, 512U, 0xffffU}) {
     auto longer = whole;
     longer.resize(whole.size() + bytes_after);
     const auto samples = fixture.scan(longer);
