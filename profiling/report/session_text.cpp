@@ -73,14 +73,19 @@ std::string percentage_text(uint64_t part, uint64_t whole) {
   return whole == 0 ? "-" : format_percent(double(part) / double(whole));
 }
 
+// The parts add up to all operations: the counters of Darshan's rules include first accesses after byte 0.
 std::string access_pattern_text(const LayerSum& all) {
   const auto pattern_of = [](std::string_view what, uint64_t ops, uint64_t sequential, uint64_t consecutive,
-                             uint64_t first) {
-    const uint64_t neither = ops > sequential + first ? ops - sequential - first : 0;
+                             const FirstAccesses& first) {
+    const auto percent = [&](uint64_t part) { return percentage_text(part, ops); };
+    if (first.unknown > 0)
+      return fmt::format("{}: {} sequential ({} of all consecutive), {} not", what, percent(sequential),
+                         percent(consecutive), percent(ops - std::min(ops, sequential)));
+    const uint64_t later = sequential - std::min(sequential, first.sequential);
     return fmt::format(
         "{}: {} first of a thread in a file, {} sequential after it ({} of all consecutive), {} not", what,
-        percentage_text(first, ops), percentage_text(sequential, ops), percentage_text(consecutive, ops),
-        percentage_text(neither, ops));
+        percent(first.count), percent(later), percent(consecutive - std::min(consecutive, first.consecutive)),
+        percent(ops - std::min(ops, first.count + later)));
   };
   std::string text;
   if (all.reads > 0)
