@@ -33,8 +33,8 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kFindings[] = {"ceiling_rung", "baseline_loop",    "sorted_by",      "checksums",
-                                          "rank_scaling", "rank_bytes_least", "rank_bytes_most"};
+constexpr std::string_view kFindings[] = {"ceiling_rung", "baseline_loop",    "sorted_by",       "checksums",
+                                          "rank_scaling", "rank_bytes_least", "rank_bytes_most", "left_out"};
 
 constexpr OptionSpec kOptions[] = {
     kScanOption,

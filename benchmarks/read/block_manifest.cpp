@@ -1,5 +1,6 @@
 #include "benchmarks/read/block_manifest.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
@@ -36,6 +37,16 @@ Result<Manifest> block_manifest(const Manifest& source, uint64_t block) {
     return make_error(Errc::not_found, "no object has {}: the largest has {}; choose a smaller --block",
                       format_size(block), format_size(largest));
   return block_manifest(objects, block);
+}
+
+BlockRest rest_of_blocks(const Manifest& blocks) {
+  BlockRest rest;
+  const uint64_t block = blocks.samples() == 0 ? 0 : blocks.sample(0).length;
+  for (uint64_t i = 0; i < blocks.objects(); ++i) rest.bytes += blocks.object_bytes(i);
+  rest.bytes -= std::min(rest.bytes, blocks.payload_bytes());
+  if (rest.bytes == 0) return rest;  // each object may be one sample, of any size
+  for (uint64_t i = 0; i < blocks.objects(); ++i) rest.objects += blocks.object_bytes(i) < block ? 1U : 0U;
+  return rest;
 }
 
 }  // namespace penstock

@@ -20,6 +20,8 @@ TEST(BlockManifest, CutsWholeBlocksFromEveryObject) {
   EXPECT_EQ(manifest->sample(1).length, 4'096U);
   EXPECT_EQ(manifest->sample(2).object, 2U);
   EXPECT_EQ(manifest->sample(2).offset, 0U);
+  EXPECT_EQ(rest_of_blocks(*manifest).objects, 2U);
+  EXPECT_EQ(rest_of_blocks(*manifest).bytes, 10'000U - 8'192 + 4'095);
 }
 
 TEST(BlockManifest, MakesEachObjectOneSampleIfTheBlockSizeIsZero) {
@@ -27,6 +29,8 @@ TEST(BlockManifest, MakesEachObjectOneSampleIfTheBlockSizeIsZero) {
   ASSERT_OK(manifest);
   EXPECT_EQ(manifest->samples(), 2U);
   EXPECT_TRUE(manifest->one_object_per_sample());
+  EXPECT_EQ(rest_of_blocks(*manifest).objects, 0U);
+  EXPECT_EQ(rest_of_blocks(*manifest).bytes, 0U);
 }
 
 TEST(BlockManifest, FailsIfNoObjectIsLargeEnough) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "benchmarks/read/block_manifest.hpp"
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
@@ -79,10 +80,19 @@ bool has_numbered_name(const Record& record, std::span<const Record> records) {
          });
 }
 
-// Formats a latency in ms. Short latencies have three decimals, because a read from the page cache takes a
-// few microseconds.
+// Formats a latency in ms, or in us.
 std::string latency_ms(double ns) {
   return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns);
+}
+std::string latency_us(double ns) {
+  return ns < 1e5 ? fmt::format("{:.2f}", ns * 1e-3) : fmt::format("{:.0f}", ns * 1e-3);
+}
+
+// Whether a table shows latencies in us: a cached read takes so little that three decimals of a ms show none.
+bool has_short_latency(std::span<const Record> records) {
+  return std::any_of(records.begin(), records.end(), [](const Record& record) {
+    return metric_value(record, read_metrics::kLatencyP50).value_or(1e9) < 1e4;
+  });
 }
 
 std::string possible_text(std::optional<double> ratio, double most, std::string (*format)(double)) {
@@ -102,13 +112,19 @@ std::string ceiling_text(std::optional<double> fraction) {
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;
   const std::string codec = manifest.facts().codec.empty() ? "" : upper_case(manifest.facts().codec) + " ";
-  const std::string contents = manifest.one_object_per_sample()
-                                   ? count_of(manifest.samples(), codec + "file")
-                                   : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),
-                                                 count_of(manifest.objects(), "object"));
-  std::string text = fmt::format("{}: {}, {}, median {}\n", corpus.name, contents,
+  const BlockRest rest = manifest.facts().recipe == "blocks" ? rest_of_blocks(manifest) : BlockRest();
+  std::string contents = manifest.one_object_per_sample()
+                             ? count_of(manifest.samples(), codec + "file")
+                             : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),
+                                           count_of(manifest.objects(), "object"));
+  if (rest.bytes > 0)
+    contents =
+        fmt::format("{} in {} of {}", count_of(manifest.samples(), "block"),
+                    format_count(manifest.objects() - rest.objects), count_of(manifest.objects(), "object"));
+  std::string text = fmt::format("{}: {}, {}, median {}", corpus.name, contents,
                                  format_bytes(double(manifest.payload_bytes()), output),
                                  format_bytes(sample_sizes(manifest).percentile(50), output));
+  text += rest.bytes > 0 ? "; " + format_bytes(double(rest.bytes), output) + " in no whole block\n" : "\n";
   if (const uint64_t ranks = records.empty() ? 1 : records[0].parameters.value("ranks", uint64_t{1});
       ranks > 1)
     text += fmt::format(
@@ -133,6 +149,8 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
 }
 
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
+  const bool in_us = has_short_latency(records);
+  const auto latency = in_us ? latency_us : latency_ms;
   Table table({{"tier", Align::left},
                {"threads"},
                {corpus.manifest.one_object_per_sample() ? "files/s" : "samples/s"},
@@ -141,8 +159,8 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
                {"scaling"},
                {"baseline"},
                {"of ceiling"},
-               {"p50 ms"},
-               {"p99 ms"},
+               {in_us ? "p50 us" : "p50 ms"},
+               {in_us ? "p99 us" : "p99 ms"},
                {"", Align::left}});
   for (const Record& record : records) {
     const bool is_shown = is_usable(record) || record.verdict == Verdict::interrupted;
@@ -158,8 +176,8 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
                or_dash(value(read_metrics::kScaling), format_ratio),
                baseline_text(is_shown ? baseline_ratio(record) : std::nullopt, format_ratio),
                ceiling_text(value(read_metrics::kCeilingFraction)),
-               or_dash(value(read_metrics::kLatencyP50), latency_ms),
-               or_dash(value(read_metrics::kLatencyP99), latency_ms),
+               or_dash(value(read_metrics::kLatencyP50), latency),
+               or_dash(value(read_metrics::kLatencyP99), latency),
                record.verdict == Verdict::ok ? "" : std::string(verdict_name(record.verdict))});
   }
   return table.text();

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "benchmarks/read/block_manifest.hpp"
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/units.hpp"
@@ -74,14 +75,14 @@ void judge_skipped(ReadCell& cell) {
   const std::string first_error = cell.first_errors.empty() ? "" : cell.first_errors.front();
   if (cell.errors > 0)
     cell.judge(Verdict::degraded,
-               fmt::format("{} of {} reads failed and {} skipped; the first: {}", format_count(cell.errors),
+               fmt::format("{} of {} samples failed and {} skipped; the first: {}", format_count(cell.errors),
                            format_count(read_count), cell.errors == 1 ? "was" : "were", first_error));
   else if (cell.errors_in_warm_up > 0)
-    cell.judge(
-        Verdict::degraded,
-        fmt::format("{} of the warm-up pass failed and {} skipped, none of the repeats; the first: {}",
-                    cell.errors_in_warm_up == 1 ? "1 read" : format_count(cell.errors_in_warm_up) + " reads",
-                    cell.errors_in_warm_up == 1 ? "was" : "were", first_error));
+    cell.judge(Verdict::degraded,
+               fmt::format("{} of the warm-up pass failed and {} skipped, none of the repeats; the first: {}",
+                           cell.errors_in_warm_up == 1 ? "1 sample"
+                                                       : format_count(cell.errors_in_warm_up) + " samples",
+                           cell.errors_in_warm_up == 1 ? "was" : "were", first_error));
 }
 
 // Gives the cell its last verdicts after the last repeat. `stopped`: the user interrupted the sweep.
@@ -350,6 +351,9 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   trial.parameter("threads", cell.threads);
   if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
     record_rank_parts(manifest, cell.repeats.front().tally.ranks.size(), trial);
+  if (manifest.facts().recipe == "blocks")
+    if (const BlockRest rest = rest_of_blocks(manifest); rest.bytes > 0)
+      trial.parameter("left_out", Json{{"objects", rest.objects}, {"bytes", rest.bytes}});
   trial.tier("data", tier);
   trial.cache(cache_json(cell_cache(cell)));
   for (const RepeatFigures& repeat : cell.repeats) record_repeat(repeat, trial);

@@ -375,5 +375,29 @@ class Verify(CorpusTest):
         self.fails("verify", self.folder("bare"), words=[message("no-manifest")])
 
 
+class MeasuredParts(CorpusTest):
+    READ = ("--scan", "--threads", 1, "--min-time", "0s", "--repeat", 1, "--cache", "asis", "--no-ceiling", "--no-baseline")
+
+    def test_what_no_whole_block_has_is_counted(self):
+        folder, sizes = self.dir / "sized", range(5000, 5060)
+        folder.mkdir()
+        for size in sizes:
+            (folder / f"{size}.jpg").write_bytes(bytes(size))
+        for block in (1000, 2501, 5030, 5059):
+            with self.subTest(block=block):
+                record, = self.records("read", folder, *self.READ, "--block", block)
+                self.assertEqual(record["corpus"]["samples"], sum(size // block for size in sizes))
+                left_out = {"objects": sum(size < block for size in sizes), "bytes": sum(size % block for size in sizes)}
+                self.assertEqual(record["parameters"]["left_out"], left_out)
+
+    def test_where_the_results_are(self):
+        folder = self.folder("measured", 3)
+        for results, inside in (("measured/results", True), ("beside", False), ("measured-results", False)):
+            record, = self.records("read", folder, *self.READ, "--results", self.dir / results)
+            warning = " ".join(record["environment"].get("warnings", []))
+            if "results folder" in warning:  # not where both are in memory
+                self.assertEqual("same file system" in warning, not inside, warning)
+
+
 if __name__ == "__main__":
     main()

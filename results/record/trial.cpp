@@ -267,7 +267,12 @@ void Run::check_tier(const Tier& tier) {
   if (!device_of(results_folder_, results_device) || !device_of(tier.root, tier_device) ||
       results_device != tier_device)
     return;
-  std::string text = "the results folder '" + results_folder_ + "' lies on the measured tier '" + tier.name +
+  std::error_code unknown;
+  const fs::path inside = fs::weakly_canonical(results_folder_, unknown)
+                              .lexically_relative(fs::weakly_canonical(tier.root, unknown));
+  const bool is_inside = !unknown && !inside.empty() && *inside.begin() != "..";
+  std::string text = "the results folder '" + results_folder_ + "' is " +
+                     (is_inside ? "in" : "on the same file system as") + " the measured tier '" + tier.name +
                      "'; it is written after the measurement ends (--results DIR moves it)";
   if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
   std::error_code ignored;
