@@ -1,12 +1,14 @@
 #include "benchmarks/read/read_subject.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "benchmarks/read/block_manifest.hpp"
 #include "datagen/codec/png.hpp"
+#include "datagen/corpus/copy_engine.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
@@ -23,6 +25,17 @@ Result<void> check_collective(const Tier& tier) {
                     "tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name);
 }
 
+// Whether `penstock copy` would refuse to fill the tier: it has a manifest, or files without the mark of a
+// copy that was started.
+bool holds_something_else(const Tier& tier) {
+  if (Manifest::load(*tier.backend, kManifestName).ok()) return true;
+  const auto folder = tier.backend->native_path("");
+  std::error_code unknown;
+  return folder && std::filesystem::exists(*folder, unknown) &&
+         !std::filesystem::is_empty(*folder, unknown) &&
+         !std::filesystem::exists(std::filesystem::path(*folder) / kCopyingName, unknown);
+}
+
 // Checks that the tier has a copy of the corpus, before anything is measured. It looks for some objects,
 // spread over the whole corpus. `corpus_arguments` name the corpus on a command line.
 Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus_arguments) {
@@ -36,6 +49,13 @@ Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string
           "tier '{}' is memory of this process, which is empty when a command begins: read from a folder "
           "in /dev/shm for a tier of memory",
           tier.name);
+    if (!found.ok() && found.error().code == Errc::not_found && holds_something_else(tier))
+      return make_error(
+          Errc::not_found,
+          "tier '{}' lacks '{}' of the corpus: its folder has another corpus, other files or a "
+          "damaged copy. Name another folder with --tier; to fill a new one: penstock copy {} --to "
+          "FOLDER",
+          tier.name, name, corpus_arguments);
     if (!found.ok() && found.error().code == Errc::not_found)
       return make_error(Errc::not_found,
                         "tier '{}' lacks '{}' of the corpus; put a copy there first: "

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -52,6 +53,34 @@ class Remedies(CorpusTest):
                         "--repeat", 1, "--cache", "asis", "--no-baseline", "--no-ceiling")
                 self.pasted(self.run_cli(*read, expect=1).stderr, "copy")
                 self.run_cli(*read)
+
+    def test_a_new_folder_where_a_tier_holds_something_else(self):
+        corpus = self.corpus("my corpus")
+        self.run_cli("generate", "malware", "--samples", 3, "--seed", 3, "--set", "median=10kB", "--out", "another corpus")
+        self.run_cli("copy", corpus, "--to", "a damaged copy")
+        for file in (self.dir / "a damaged copy").rglob("*.jpg"):
+            file.unlink()
+        for tier in ("another corpus", "a damaged copy", "my corpus.photos.2"):
+            with self.subTest(tier=tier):
+                if tier.endswith(".2"):
+                    (self.dir / tier).mkdir()
+                    (self.dir / tier / "a file").write_text("")
+                read = ("--only-tiers", "--threads", 1, "--min-time", "0s", "--repeat", 1, "--cache", "asis", "--no-baseline", "--no-ceiling")
+                self.pasted(self.run_cli("read", corpus, "--tier", f"fast={tier}", *read, expect=1).stderr, "copy")
+                self.run_cli("read", corpus, "--tier", "fast=FOLDER", *read)
+                shutil.rmtree(self.dir / "FOLDER")
+
+    def test_files_that_are_never_staged(self):
+        """What Python reads to start is left out without --include and --exclude: these are no remedy."""
+        library = self.dir / "lib" / "python3.11"
+        library.mkdir(parents=True)
+        (library / "a_module_of_mine.py").write_text("x = 1")
+        program = f"import sys; sys.path.insert(0, {str(library)!r}); import a_module_of_mine"
+        self.run_cli("profile", "run", "-o", "session", "--", sys.executable, "-c", program)
+        (self.dir / "fast").mkdir()
+        advise = ("stage", "advise", "session", "--slow", library, "--fast", "fast", "--capacity", "1GiB", "--min-time", "10ms")
+        self.assertNotIn("--include", self.run_cli(*advise, expect=1).stderr)
+        self.assertIn("--include", self.run_cli(*advise, "--include", "/nothing/*", expect=1).stderr)
 
     def test_a_data_set_that_is_unfinished_or_damaged(self):
         corpus = self.dir / "my corpus"

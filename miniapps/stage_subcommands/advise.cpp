@@ -158,7 +158,7 @@ Result<int> run_advise(const CommandContext& context) {
     print_json(json);
     return 0;
   }
-  print_text(advice_text(advice, work, context.output));
+  print_text(advice_text(advice, work, options.text("cache") == "cold", context.output));
   if (!options.given("output"))
     print_text("nothing was written: -o PLAN keeps the list\n");
   else if (advice.plan.should_stage)

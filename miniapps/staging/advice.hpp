@@ -60,7 +60,9 @@ std::optional<double> observed_over_model(const Advice& advice, const SessionWor
 
 // A fraction as text, such as "+3.1%" for 0.031.
 std::string signed_percent(double part);
-std::string advice_text(const Advice& advice, const SessionWork& work, const Output& output);
+// `assumes_cold`: as --cache cold, all bytes count as read from the tiers.
+std::string advice_text(const Advice& advice, const SessionWork& work, bool assumes_cold,
+                        const Output& output);
 Json advice_json(const Advice& advice, const SessionWork& work);
 
 }  // namespace penstock

@@ -81,7 +81,8 @@ TEST(Advice, ASessionThatContradictsTheMeasuredSpeedsIsACaution) {
     work.observed_s = ratio * model_s;
     const Advice advice = advise(work, disk_and_optane(), within(1U << 30U), UINT64_MAX).value();
     const bool contradicts = ratio != 0 && (ratio < 0.6 || ratio > 1.6);
-    EXPECT_EQ(advice_text(advice, work, output).find("caution: an epoch") != std::string::npos, contradicts)
+    EXPECT_EQ(advice_text(advice, work, false, output).find("caution: an epoch") != std::string::npos,
+              contradicts)
         << ratio;
     const Json json = advice_json(advice, work);
     if (ratio == 0)
@@ -96,13 +97,29 @@ TEST(Advice, ASessionThatContradictsTheMeasuredSpeedsIsACaution) {
       << "other threads than the session's";
 }
 
+// The caution recommends --cache asis only if it is not in force, and no cache where the tier is emulated.
+TEST(Advice, AFasterProgramGetsARemedyThatIsNotInForce) {
+  SessionWork work = malware();
+  const auto base = [&] { return advise(work, disk_and_optane(), within(1U << 30U), UINT64_MAX).value(); };
+  work.observed_s = 0.2 * base().plan.predicted.before_s;
+  Advice advice = base();
+  const auto recommends = [&](bool assumes_cold) {
+    return advice_text(advice, work, assumes_cold, {}).find("--cache asis") != std::string::npos;
+  };
+  EXPECT_TRUE(recommends(true));
+  EXPECT_FALSE(recommends(false));
+  advice.plan.slow.spec = "/data,latency=2ms";
+  EXPECT_FALSE(recommends(true));
+  EXPECT_NE(advice_text(advice, work, true, {}).find("latency=2ms"), std::string::npos);
+}
+
 TEST(Advice, ABetterPolicyIsNamed) {
   const Advice advice =
       advise(malware(), disk_and_optane(), within(36'000'000, "threshold=2MB"), UINT64_MAX).value();
   const Advice worse =
       advise(malware(), disk_and_optane(), within(36'000'000, "first-come"), UINT64_MAX).value();
-  EXPECT_EQ(advice_text(advice, malware(), {}).find("caution: --policy"), std::string::npos);
-  EXPECT_NE(advice_text(worse, malware(), {}).find("caution: --policy"), std::string::npos);
+  EXPECT_EQ(advice_text(advice, malware(), false, {}).find("caution: --policy"), std::string::npos);
+  EXPECT_NE(advice_text(worse, malware(), false, {}).find("caution: --policy"), std::string::npos);
 }
 
 TEST(Advice, DensityBeatsFirstComeInTheSameRoom) {

@@ -4,16 +4,18 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/staging/advice.hpp"
+#include "results/cells/cells.hpp"
 
 namespace penstock {
 namespace {
 
 std::string session_text(const SessionWork& work, const Output& output) {
   std::string text = fmt::format(
-      "read: {} files, {}, {:.3g} time{}, by {} thread{} ({})", format_count(work.files.size()),
+      "read: {}, {}, {:.3g} time{}, by {} thread{} ({})", count_of(work.files.size(), "file"),
       format_bytes(double(work.bytes()), output), work.epochs, work.epochs == 1 ? "" : "s", work.threads,
       work.threads == 1 ? "" : "s", work.by_spans ? "as the program says" : "as its calls tell");
   if (work.observed_s > 0) {
@@ -75,9 +77,19 @@ std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const
       gain.break_even_epochs);
 }
 
+// Why the program may have read the tier faster than the measured speeds, and what to do about it.
+std::string faster_reason(const PlannedTier& slow, bool assumes_cold) {
+  if (const std::string emulated = emulation(Json{{"spec", slow.spec}}); !emulated.empty())
+    return fmt::format(" than the emulated tier ({}) delivers, so it did not read through the emulation",
+                       emulated);
+  if (assumes_cold)
+    return ", perhaps from the page cache. Pass --cache asis if the files are there in each run";
+  return ". Run this where the program ran, with the same limits and the same cache state";
+}
+
 // A caution if the session and the measured speeds contradict each other, and one if another policy is
 // better.
-std::string cautions_text(const Advice& advice, const SessionWork& work) {
+std::string cautions_text(const Advice& advice, const SessionWork& work, bool assumes_cold) {
   constexpr double kContradiction = 1.5;
   constexpr double kBetter = 0.995;
   std::string text;
@@ -91,8 +103,9 @@ std::string cautions_text(const Advice& advice, const SessionWork& work) {
   if (ratio && *ratio <= 1 / kContradiction)
     text += fmt::format(
         "caution: an epoch of the program took {}, and with the speeds measured now it takes {}: it read {} "
-        "far faster, perhaps from the page cache. Pass --cache asis if the files are there in each run.\n",
-        format_seconds(work.observed_s), format_seconds(gain.before_s), advice.plan.slow.name);
+        "far faster{}.\n",
+        format_seconds(work.observed_s), format_seconds(gain.before_s), advice.plan.slow.name,
+        faster_reason(advice.plan.slow, assumes_cold));
   const auto best =
       std::min_element(advice.outcomes.begin(), advice.outcomes.end(),
                        [](const PolicyOutcome& a, const PolicyOutcome& b) { return a.after_s < b.after_s; });
@@ -112,12 +125,13 @@ Json tier_json_of(const PlannedTier& tier, const LineFit& fit) {
 
 }  // namespace
 
-std::string advice_text(const Advice& advice, const SessionWork& work, const Output& output) {
+std::string advice_text(const Advice& advice, const SessionWork& work, bool assumes_cold,
+                        const Output& output) {
   const StagingPlan& plan = advice.plan;
   return session_text(work, output) + tier_text(plan.slow, advice.slow, plan.threads, output) +
          tier_text(plan.fast, advice.fast, plan.threads, output) + "\n" +
          policies_table(advice, work, output) + "\n" + verdict_text(plan, work, output) +
-         cautions_text(advice, work);
+         cautions_text(advice, work, assumes_cold);
 }
 
 Json advice_json(const Advice& advice, const SessionWork& work) {

@@ -94,11 +94,14 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
   FoundFiles found;
   std::map<std::string, uint64_t> bytes_elsewhere;
   bool any_left_out = false;
+  bool any_start_up = false;  // what Python reads to start, which no option includes
   sums.each(
       [&](std::string_view path, unsigned kind, bool moved, const ProcessFile& process_file) {
         const bool wanted = filter.wants(path, kind, moved, process_file);
-        any_left_out =
-            any_left_out || (!wanted && kind == PENSTOCK_REGULAR && !below_root(roots, path).empty());
+        if (!wanted && kind == PENSTOCK_REGULAR && !below_root(roots, path).empty()) {
+          const bool is_start_up = process_file.is_python() && is_start_up_noise(path, kind, moved);
+          (is_start_up ? any_start_up : any_left_out) = true;
+        }
         return wanted;
       },
       [&](const FileSum& file) {
@@ -114,6 +117,12 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
                       "all that the session read below {}, the root of tier '{}', is left out: "
                       "change --include or --exclude",
                       slow.root, slow.name);
+  if (found.empty() && any_start_up)
+    return make_error(
+        Errc::not_found,
+        "all that the session read below {}, the root of tier '{}', is what Python reads to start "
+        "(code and settings), which is never staged: name with --slow the tier that holds the data",
+        slow.root, slow.name);
   if (found.empty()) return nothing_read_error(slow, bytes_elsewhere);
   return found;
 }
