@@ -5,6 +5,7 @@ the sizes of files that are read whole. Their output is the same as without the 
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,28 @@ from penstock_cli import BUILD, PENSTOCK, main
 from profile_case import ProgramsTest, has, needs
 
 MIB = 1 << 20
+
+
+class Patterns(ProgramsTest):
+    def test_the_parts_of_a_pattern_add_up(self):
+        """A first access after byte 0 is sequential by Darshan's counters, and in one part of the pattern only."""
+        for call in ("read", "write"):
+            for offsets in ((5000, 0), (0, 5000), (1, 0), (0, 10), *([list(range(100, 0, -step))] for step in (10, 20))):
+                offsets = offsets[0] if isinstance(offsets[0], list) else list(offsets)
+                with self.subTest(call=call, offsets=offsets):
+                    file = self.folder / "patterned"
+                    file.write_bytes(b"x" * 9000)
+                    program = (f"import os\nf = os.open({str(file)!r}, os.O_RDWR)\nfor at in {offsets}: "
+                               + ("os.pread(f, 10, at)" if call == "read" else "os.pwrite(f, b'0123456789', at)"))
+                    self.profiled([sys.executable, "-c", program])
+                    text = subprocess.run([PENSTOCK, "profile", "report", "--include", str(file), self.folder / "session"], capture_output=True, text=True,
+                                          check=True).stdout
+                    parts = re.search(rf"{call}s: ([\d.]+)% \D+([\d.]+)% \D+\(([\d.]+)% [^)]+\), ([\d.]+)%", text)
+                    self.assertIsNotNone(parts, text)
+                    pairs = list(zip(offsets, offsets[1:]))
+                    later = sum(at > before + 9 for before, at in pairs)
+                    expected = (1, later, sum(at == before + 10 for before, at in pairs), len(pairs) - later)
+                    self.assertEqual([round(float(part)) for part in parts.groups()], [round(100 * part / len(offsets)) for part in expected], text)
 
 
 class AgainstStrace(ProgramsTest):
