@@ -29,10 +29,18 @@ std::vector<StageTally> stage_times(const Record& record) {
   return stages;
 }
 
-std::string busy_share_text(const StageTally& stage) {
-  return stage.stage == "accelerator" || stage.total_s() <= 0
-             ? "-"
-             : format_percent(stage.busy_s / stage.total_s());
+double busy_share(const Record& record, const StageTally& stage) {
+  double threads_s = stage.total_s();
+  if (stage.stage != "accelerator" && stage.stage != "checkpoint")
+    threads_s = std::max(threads_s, metric_value(record, shared_metrics::kWall).value_or(0) *
+                                        parameter_number(record, "threads").value_or(0) *
+                                        parameter_number(record, "ranks").value_or(1));
+  return threads_s > 0 ? stage.busy_s / threads_s : 0;
+}
+
+std::string busy_share_text(const Record& record, const StageTally& stage) {
+  return stage.stage == "accelerator" || stage.total_s() <= 0 ? "-"
+                                                              : format_percent(busy_share(record, stage));
 }
 
 }  // namespace penstock

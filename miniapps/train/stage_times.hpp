@@ -14,8 +14,12 @@ namespace penstock {
 // by name.
 std::vector<StageTally> stage_times(const Record& record);
 
-// The share of its time that a stage was busy, as text. "-" for the accelerator: its busy time is given as
+// The share of its threads' time that a stage was busy; 0 if it had none. The threads' time of a stage that
+// the workers serve is wall time x threads x ranks: the three times of a stage do not have a thread's start
+// and its wait after its last sample.
+double busy_share(const Record& record, const StageTally& stage);
+// The same as text. "-" for the accelerator: its busy time is given as
 // accelerator utilization, which leaves out the first step and the work between steps.
-std::string busy_share_text(const StageTally& stage);
+std::string busy_share_text(const Record& record, const StageTally& stage);
 
 }  // namespace penstock

@@ -110,7 +110,8 @@ std::string stage_table(std::span<const Record> records) {
   for (const Record& record : records) {
     for (const StageTally& stage : stage_times(record)) {
       table.row({tier_name(record), stage.stage, format_seconds(stage.busy_s),
-                 format_seconds(stage.starved_s), format_seconds(stage.blocked_s), busy_share_text(stage)});
+                 format_seconds(stage.starved_s), format_seconds(stage.blocked_s),
+                 busy_share_text(record, stage)});
     }
   }
   return table.empty() ? "" : "\n" + table.text();

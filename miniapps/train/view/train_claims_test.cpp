@@ -62,8 +62,9 @@ Record record_of(int threads, int prefetch, const Cell& cell) {
   if (cell.utilization >= 0) set("accelerator_utilization", {cell.utilization});
   for (const auto& [cause, lost_s] : cell.lost_s) set("lost_s." + cause, {lost_s});
   for (const auto& [stage, busy_s] : cell.busy_s) {
-    set("stage_busy_s." + stage, {busy_s});
-    set("stage_starved_s." + stage, {cell.wall_s - busy_s});
+    const double stage_threads = stage == "accelerator" ? 1 : threads;
+    set("stage_busy_s." + stage, {busy_s * stage_threads});
+    set("stage_starved_s." + stage, {(cell.wall_s - busy_s) * stage_threads});
   }
   if (cell.overlap > -1) set("input_overlap", {cell.overlap});
   if (cell.validation_s > 0) {

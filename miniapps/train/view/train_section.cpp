@@ -74,14 +74,12 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
     const std::vector<StageTally> stages = stage_times(*record);
     if (stages.empty()) continue;
     const std::string caption = fmt::format("Stages of {} with prefetch {}", group.title, prefetch);
-    HtmlTable table(caption,
-                    {{"stage", Kind::words, ""},
-                     {"busy", Kind::number, "worked, summed over its threads"},
-                     {"starved", Kind::number, "waited for the stage before it"},
-                     {"blocked", Kind::number, "waited for space in the queue after it"},
-                     {"busy share", Kind::number,
-                      "busy / (busy + starved + blocked), over the whole run; of the accelerator see "
-                      "AU"}});
+    HtmlTable table(caption, {{"stage", Kind::words, ""},
+                              {"busy", Kind::number, "worked, summed over its threads"},
+                              {"starved", Kind::number, "waited for the stage before it"},
+                              {"blocked", Kind::number, "waited for space in the queue after it"},
+                              {"busy share", Kind::number,
+                               "busy / (wall time x threads x ranks); of the accelerator see AU"}});
     std::vector<Bar> bars;
     for (const StageTally& stage : stages) {
       bars.push_back({stage.stage,
@@ -89,7 +87,7 @@ std::string stages_html(const TrainGroup& group, PageState& state) {
                        {"starved", "starved", stage.starved_s},
                        {"blocked", "blocked", stage.blocked_s}}});
       table.row({stage.stage, format_seconds(stage.busy_s), format_seconds(stage.starved_s),
-                 format_seconds(stage.blocked_s), busy_share_text(stage)});
+                 format_seconds(stage.blocked_s), busy_share_text(*record, stage)});
     }
     out += "<div class=\"side-by-side\">\n" + state.add_bars(caption, bars) + table.html() + "</div>\n";
   }

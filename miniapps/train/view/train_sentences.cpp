@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <numeric>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/stage_times.hpp"
@@ -202,6 +203,26 @@ void describe_dlio(const TrainGroup& group, uint64_t prefetch, const Record& rec
                au_difference_text(record, *dlio_utilization));
 }
 
+// The reason why samples filled no batch, and the remedy. A smaller --prefetch is one only if more samples
+// were left out than a division by the batch leaves: then bad samples left gaps in several batches at once.
+std::string tail_cause(const Record& record, uint64_t prefetch, double dropped, double used) {
+  const double epochs = parameter_number(record, "epochs").value_or(0);
+  const double batch = parameter_number(record, "batch").value_or(0);
+  const bool has_skipped = metric_value(record, kSkippedSamples).value_or(0) > 0;
+  if (epochs < 1 || batch < 1) return "choose a --batch that divides an epoch";
+  const double ranks = parameter_number(record, "ranks").value_or(1);
+  const double good = std::round((dropped + used) / epochs);
+  const bool is_exact = ranks <= 1 && std::abs(good * epochs - dropped - used) < 0.5;
+  const double division_rest = epochs * (is_exact ? std::fmod(good, batch) : ranks * (batch - 1));
+  if (has_skipped && prefetch > 0 && dropped > division_rest + 0.5)
+    return "bad samples left gaps in several batches at once; a smaller --prefetch leaves fewer such batches";
+  if (!is_exact || dropped > division_rest + 0.5) return "choose a --batch that divides an epoch";
+  const auto batches = uint64_t(good / batch);
+  return fmt::format("{} make {} of {:.0f}; choose a --batch that divides them",
+                     count_of(uint64_t(good), has_skipped ? "good sample" : "sample"),
+                     count_of(batches, "batch", "batches"), batch);
+}
+
 // Says which share of the samples was left out at the ends of epochs, because they were too few for a step.
 // Says nothing if the share is small.
 void describe_tail(const TrainGroup& group, uint64_t prefetch, const Record& record,
@@ -213,14 +234,12 @@ void describe_tail(const TrainGroup& group, uint64_t prefetch, const Record& rec
   if (!dropped_samples || !sample_rate || !wall) return;
   const double share = *dropped_samples / std::max(*dropped_samples + *sample_rate * *wall, 1.0);
   if (share < kLeastTailShare) return;
-  const bool has_skipped = metric_value(record, kSkippedSamples).value_or(0) > 0;
-  add_sentence(out, Tone::caution, "tail",
-               "With prefetch {}, {} of the samples of {} filled no step at the ends of "
-               "epochs, and were left out: {}.",
-               prefetch, format_percent(share), group.title,
-               has_skipped ? "batches with bad samples are completed by such as no batch ahead has "
-                             "yet, of which a smaller --prefetch leaves more"
-                           : "choose a --batch that divides an epoch");
+  add_sentence(
+      out, Tone::caution, "tail",
+      "With prefetch {}, {} of the samples of {} were left out, since they filled no batch at the end "
+      "of an epoch: {}.",
+      prefetch, format_percent(share), group.title,
+      tail_cause(record, prefetch, *dropped_samples, *sample_rate * *wall));
 }
 
 // Writes rising numbers as text; three or more in a row become a range: "1", "2 and 3", "2 to 5".
@@ -274,9 +293,7 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   const auto& [prefetch, record] = *group.at.rbegin();
   const std::vector<StageTally> stages = stage_times(*record);
   if (prefetch == 0 || stages.size() < 2) return;
-  const auto share = [](const StageTally& stage) {
-    return stage.total_s() > 0 ? stage.busy_s / stage.total_s() : 0;
-  };
+  const auto share = [record = record](const StageTally& stage) { return busy_share(*record, stage); };
   const auto busiest = std::max_element(stages.begin(), stages.end(),
                                         [&](const auto& a, const auto& b) { return share(a) < share(b); });
   // The accelerator counts as the bottleneck only if its utilization is at least this. Its busy share alone

@@ -290,12 +290,42 @@ TEST(Sentences, ALongTailIsSaid) {
   run_metric(record, "dropped_tail_samples", {20});
   run_metric(record, "samples_per_s", {18});
   run_metric(record, "wall_s", {10});
-  EXPECT_TRUE(has(only_sentence({record}, "tail"), "10% of the samples of alexnet on disk filled no step"));
+  EXPECT_TRUE(has(only_sentence({record}, "tail"), "10% of the samples of alexnet on disk were left out"));
   EXPECT_TRUE(has(only_sentence({record}, "tail"), "a --batch that divides an epoch"));
   run_metric(record, "skipped_samples", {3});
-  EXPECT_TRUE(has(only_sentence({record}, "tail"), "a smaller --prefetch leaves more"));
+  EXPECT_FALSE(has(only_sentence({record}, "tail"), "--prefetch")) << "the number of epochs is unknown";
+  // 200 good samples of an epoch leave 200 % batch. A smaller prefetch helps only if more were left out.
+  record.parameters["epochs"] = 1;
+  for (const unsigned batch : {180U, 60U, 7U, 19U}) {
+    record.parameters["batch"] = batch;
+    const bool is_rest = 20 <= 200 % batch;
+    EXPECT_EQ(has(only_sentence({record}, "tail"), "a smaller --prefetch"), !is_rest) << batch;
+    EXPECT_EQ(has(only_sentence({record}, "tail"),
+                  "200 good samples make " + std::to_string(200 / batch) + " batch"),
+              is_rest)
+        << batch;
+  }
+  record.parameters["prefetch"] = 0;
+  EXPECT_FALSE(has(only_sentence({record}, "tail"), "--prefetch "));
   run_metric(record, "dropped_tail_samples", {2});
   EXPECT_TRUE(sentence_texts({record}, "tail").empty());
+}
+
+// The start and the end of the workers are in none of a stage's three times, so they are no measure alone.
+TEST(Sentences, AStageThatWasIdleForUncountedTimeIsNoBottleneck) {
+  for (const double wall_s : {4.0, 5.0, 100.0}) {
+    Record record = train_cell(4, 0.06);
+    run_metric(record, "stage_busy_s.read", {4});
+    run_metric(record, "stage_busy_s.accelerator", {0});
+    run_metric(record, "wall_s", {wall_s});
+    record.parameters["threads"] = 1;
+    EXPECT_EQ(sentence_texts({record}, "bottleneck").empty(), wall_s > 8);
+    if (wall_s < 5) {
+      EXPECT_TRUE(has(only_sentence({record}, "bottleneck"), "busy 100%"));
+    }
+    record.parameters["threads"] = 2;
+    EXPECT_EQ(sentence_texts({record}, "bottleneck").empty(), true) << "busy at most half of the time";
+  }
 }
 
 }  // namespace
