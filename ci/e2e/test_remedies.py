@@ -75,12 +75,14 @@ class Remedies(CorpusTest):
         library = self.dir / "lib" / "python3.11"
         library.mkdir(parents=True)
         (library / "a_module_of_mine.py").write_text("x = 1")
-        program = f"import sys; sys.path.insert(0, {str(library)!r}); import a_module_of_mine"
+        program = f"import sys; sys.path.insert(0, {str(library)!r}); import a_module_of_mine; open('data/f').read()"
+        (self.dir / "data").mkdir()
+        (self.dir / "data" / "f").write_text("x" * 5000)
         self.run_cli("profile", "run", "-o", "session", "--", sys.executable, "-c", program)
         (self.dir / "fast").mkdir()
-        advise = ("stage", "advise", "session", "--slow", library, "--fast", "fast", "--capacity", "1GiB", "--min-time", "10ms")
-        self.assertNotIn("--include", self.run_cli(*advise, expect=1).stderr)
-        self.assertIn("--include", self.run_cli(*advise, "--include", "/nothing/*", expect=1).stderr)
+        advise = ("stage", "advise", "session", "--fast", "fast", "--capacity", "1GiB", "--min-time", "10ms")
+        self.assertNotIn("--include", self.run_cli(*advise, "--slow", library, expect=1).stderr)
+        self.assertIn("--include", self.run_cli(*advise, "--slow", "data", "--include", "/nothing/*", expect=1).stderr)
 
     def test_a_data_set_that_is_unfinished_or_damaged(self):
         corpus = self.dir / "my corpus"
