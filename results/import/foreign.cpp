@@ -5,9 +5,11 @@
 #include <ctime>
 #include <filesystem>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
@@ -127,6 +129,26 @@ std::optional<Imported> import_foreign(std::string_view text) {
 bool is_json(std::string_view text) {
   const std::string_view first_line = text.substr(0, text.find('\n'));
   return Json::accept(text) || Json::accept(first_line) || !find_json_object(text).first.is_discarded();
+}
+
+std::string json_fault(std::string_view text) {
+  const size_t line = text.starts_with('{') ? std::string_view::npos : text.find("\n{");
+  const size_t begin = line == std::string_view::npos ? 0 : line + 1;
+  const auto store_nothing = [](int, Json::parse_event_t, Json&) { return false; };
+  try {
+    std::ignore = Json::parse(text.begin() + std::ptrdiff_t(begin), text.end(), store_nothing);
+    return "";
+  } catch (const Json::parse_error& error) {
+    // "... parse error at LINE, COLUMN: syntax error while parsing WHAT - REASON; MORE"
+    std::string_view reason = error.what();
+    if (const size_t dash = reason.find(" - "); dash != std::string_view::npos)
+      reason.remove_prefix(dash + 3);
+    return fmt::format("byte {}{}: {}", begin + error.byte,
+                       begin + error.byte > text.size() ? ", at the end" : "",
+                       printable(reason.substr(0, reason.find(';'))));
+  } catch (const Json::exception& error) {
+    return printable(error.what());
+  }
 }
 
 void name_fio_tiers(std::span<Record* const> records) {

@@ -35,6 +35,9 @@ std::optional<Imported> import_foreign(std::string_view text);
 
 // Whether the text is complete JSON of any program, or begins with a line of JSON.
 bool is_json(std::string_view text);
+// Where and why the JSON parser stopped, such as "byte 2001, at the end: invalid number"; "" if all of the text
+// is JSON. What is printed before an object that begins a line does not count.
+std::string json_fault(std::string_view text);
 
 // is_google_benchmark() and is_fio() recognize the JSON of a tool. import_google_benchmark() and import_fio()
 // make records of it, and may only be called if the JSON is from that tool. `id` is the prefix of the

@@ -142,5 +142,27 @@ TEST(Foreign, IsReadFromFoldersAndOtherJsonIsReportedOnlyIfNamed) {
   std::filesystem::remove_all(dir);
 }
 
+// A cut file gets the same words if it is named and if it is in a folder: the parser's place and reason.
+TEST(Foreign, ACutFileIsReportedAlikeHoweverItIsFound) {
+  const std::string whole = file_of(entry("a", R"("real_time": 1, "cpu_time": 1)"));
+  std::string name = (std::filesystem::temp_directory_path() / "penstock-foreign-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(name.data()), nullptr);
+  const std::filesystem::path dir = name;
+  const std::filesystem::path file = dir / "cut.json";
+  EXPECT_EQ(json_fault(whole), "");
+  for (size_t length = 0; length + 1 < whole.find_last_of('}'); length += 7) {
+    std::ofstream(file) << whole.substr(0, length);
+    const auto named = read_records(std::span(&file, 1));
+    const auto found = read_records(std::span(&dir, 1));
+    ASSERT_TRUE(named.ok() && found.ok());
+    EXPECT_EQ(named->problems, found->problems);
+    ASSERT_EQ(named->problems.size(), 1U) << length;
+    const std::string expected =
+        length == 0 ? "an empty file" : "byte " + std::to_string(length + 1) + ", at the end: ";
+    EXPECT_NE(named->problems[0].find(expected), std::string::npos) << named->problems[0];
+  }
+  std::filesystem::remove_all(dir);
+}
+
 }  // namespace
 }  // namespace penstock

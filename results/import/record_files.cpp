@@ -114,11 +114,13 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
     if (!has_suffix(path, kForeignSuffix)) {
       std::istringstream lines(text);
       read_lines(lines, path);
+    } else if (!is_json(text)) {
+      if (is_argument) record_set_.files.push_back(path);
+      add_problem(path, 0,
+                  text.empty() ? "an empty file" : fmt::format("not complete JSON ({})", json_fault(text)));
     } else if (is_argument) {
       record_set_.files.push_back(path);
       add_problem(path, 0, "neither records nor what Google Benchmark or fio writes as JSON");
-    } else if (!is_json(text)) {
-      add_problem(path, 0, text.empty() ? "an empty file" : "not complete JSON; it may be cut short");
     } else {
       record_set_.files_without_results.push_back(path);
     }
@@ -160,7 +162,7 @@ Result<StoredRecord> parse_sealed_line(std::string_view line) {
     return depth <= kMostRecordDepth;
   };
   const Json json = Json::parse(line.begin(), line.end(), limit_depth, false);
-  if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON (cut short?)");
+  if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON ({})", json_fault(line));
   if (is_too_deep) return make_error(Errc::corrupt, "not a record: nested too deeply");
   StoredRecord parsed;
   PENSTOCK_ASSIGN(parsed.record, record_from_json(json));
