@@ -192,7 +192,7 @@ MESSAGES = {
     "record-line-changed": "{name}:{n}: changed since it was written",
     "record-lines-missing": "{name}: lines {n} to {n2} of {n2} of a run are missing",
     "record-names-exit-code": "exit code",
-    "records-in-both-sides": "records of the base are the candidate's too",
+    "records-in-both-sides": "in the candidate too",
     "records-not-written": "cannot write records into '{name}'",
     "remove-folder-first": "remove it first",
     "remove-object-in-the-way": "remove it, or make a new plan",

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -160,8 +161,9 @@ Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
                       "base and candidate are the same records: name two sets of results");
   Sides sides{std::move(base), std::move(candidate), {}};
   if (shared_count > 0)
-    sides.remarks.push_back(
-        fmt::format("{} records of the base are the candidate's too: left out there", shared_count));
+    sides.remarks.push_back(fmt::format("{} of the base {} in the candidate too and {} left out there",
+                                        count_of(shared_count, "record"), shared_count == 1 ? "is" : "are",
+                                        shared_count == 1 ? "is" : "are"));
   return sides;
 }
 

@@ -137,5 +137,19 @@ TEST(GateText, ChangesFromZeroHaveNoPercentage) {
   EXPECT_EQ(change_text(row), "+3.1%");
 }
 
+// The conclusion gives the loss that may be there unseen: the largest of the cells that show no change.
+TEST(GateText, NoRegressionHasABound) {
+  Comparison comparison = of_each_outcome();
+  comparison.rows.resize(2);
+  for (ComparedMetric& row : comparison.rows) row.outcome = GateOutcome::same;
+  const auto conclusion = [&] { return comparison_text(comparison, {}, {}); };
+  EXPECT_EQ(comparison.exit_code(), 0);
+  EXPECT_TRUE(has(conclusion(), "a loss below 6.0% may not have been seen")) << conclusion();
+  comparison.rows[1].detectable = 0.83;
+  EXPECT_TRUE(has(conclusion(), "a loss below 83% may not have been seen")) << conclusion();
+  comparison.rows[0].detectable.reset();
+  EXPECT_TRUE(has(conclusion(), "is unknown")) << conclusion();
+}
+
 }  // namespace
 }  // namespace penstock

@@ -113,10 +113,23 @@ std::string markdown_list(const std::vector<std::string>& lines) {
   return out.empty() ? out : "\n" + out;
 }
 
+// The largest change for the worse that some cell would not have shown belongs to the conclusion.
+std::string no_regression_text(const Comparison& comparison) {
+  double largest = 0;
+  for (const ComparedMetric& row : comparison.rows) {
+    if (row.outcome != GateOutcome::same || row.is_exact_count) continue;
+    if (!row.detectable) return "No regression found; how small a loss would have been seen is unknown.";
+    largest = std::max(largest, *row.detectable);
+  }
+  if (largest == 0) return "No regression.";
+  return fmt::format("No regression found; a loss below {} may not have been seen.",
+                     signed_percent(largest).substr(1));
+}
+
 std::string conclusion_text(const Comparison& comparison) {
   switch (comparison.exit_code()) {
     case 0:
-      return "No regression.";
+      return no_regression_text(comparison);
     case 1:
       return "Regression.";
     case 3:
