@@ -176,10 +176,11 @@ std::string sentences_text(const CommandContext& context, const std::string& out
   const std::string pooled =
       record_count == set.records.size() ? "" : fmt::format(", repeated runs joined: {}", set.records.size());
   if (csv)
-    return fmt::format("{}: {} files of {} records{}\n", output, page.sheets.size(), record_count, pooled);
+    return fmt::format("{}: {} of {}{}\n", output, count_of(page.sheets.size(), "file"),
+                       count_of(record_count, "record"), pooled);
   for (const std::string& change : changes) text += change + "\n";
   for (const Sentence& sentence : page.sentences) text += sentence.text + "\n";
-  return text + fmt::format("{}: {} records{}\n", output, record_count, pooled);
+  return text + fmt::format("{}: {}{}\n", output, count_of(record_count, "record"), pooled);
 }
 
 // The path of the report: the value of --output, or the default for the format `to`.

@@ -150,7 +150,7 @@ void describe_noise(ShownRecords records, const Names& names, std::vector<Senten
   }
   if (noisy_records.empty()) return;
   verdicts::add_sentence(out, Tone::caution, "noise",
-                         "Repeats lie up to {} apart ({}): smaller differences there mean nothing.",
+                         "Repeats differ by up to {} ({}): smaller differences there mean nothing.",
                          format_percent(largest_spread), enumerate(distinct_names(noisy_records, names)));
 }
 

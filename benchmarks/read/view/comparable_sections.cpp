@@ -26,7 +26,7 @@ HtmlTable ranks_table(const ReadGroup& group, const PageState& state) {
                    {"ranks", Kind::number, ""},
                    {"nodes", Kind::number, ""},
                    {unit, Kind::number, "of all ranks together, median of the repeats"},
-                   {"spread", Kind::number, "how far the repeats lie apart: (max - min) / median"},
+                   {"spread", Kind::number, "by how much the repeats differ: (max - min) / median"},
                    {"scaling", Kind::number, "against the fewest ranks"},
                    {"slowest rank", Kind::number, unit},
                    {"fastest rank", Kind::number, unit},

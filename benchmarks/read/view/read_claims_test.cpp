@@ -138,7 +138,7 @@ const Tiers& tiers_in(const World& world, const std::string& text) {
 
 void check_tiers(const std::string& text, const World& world) {
   const Tiers& tiers = tiers_in(world, text);
-  const auto names = parts_of(text, "^(\\w+) (?:feeds .*? of|and) (\\w+) ");
+  const auto names = parts_of(text, "^(\\w+) (?:delivers .*? rate of|and) (\\w+)[, ]");
   ASSERT_EQ(names.size(), 2U) << text;
   const Rows& fast = tiers.at(names[0]);
   const Rows& slow = tiers.at(names[1]);
@@ -146,7 +146,8 @@ void check_tiers(const std::string& text, const World& world) {
   const Row& best_slow = slow.at(best_of(slow));
   const Ratio ratio = ratio_of_medians(best_fast, best_slow);
   EXPECT_GE(ratio.middle, 1) << text;
-  if (const auto best = parts_of(text, "best \\(# MiB/s at # threads?, # MiB/s at # threads?\\)");
+  if (const auto best =
+          parts_of(text, "best thread count \\(# MiB/s at # threads?, # MiB/s at # threads?\\)");
       !best.empty()) {
     EXPECT_TRUE(is_rounded(best[0], rate_of(best_fast))) << text;
     EXPECT_EQ(number_in(best[1]), best_of(fast)) << text;
@@ -155,12 +156,12 @@ void check_tiers(const std::string& text, const World& world) {
   } else {
     EXPECT_EQ(fast.size() * slow.size(), 1U) << text;
   }
-  if (const auto feeds = parts_of(text, std::string("feeds ") + kRatio + " of"); !feeds.empty()) {
+  if (const auto feeds = parts_of(text, std::string("delivers ") + kRatio + " the rate of"); !feeds.empty()) {
     EXPECT_TRUE(is_told(feeds[0], feeds[1], ratio)) << text;
     EXPECT_TRUE(ratio.is_known() && !ratio.is_same()) << text;
   } else if (text.find("cannot be told apart") != std::string::npos) {
     EXPECT_TRUE(ratio.is_noise()) << text;
-    EXPECT_TRUE(is_percent(parts_of(text, "up to #% apart").at(0), ratio.apart)) << text;
+    EXPECT_TRUE(is_percent(parts_of(text, "differ by up to #%").at(0), ratio.apart)) << text;
   } else {
     EXPECT_TRUE(ratio.is_same()) << text;
   }
@@ -199,10 +200,10 @@ void check_scaling(const std::string& text, const World& world) {
     EXPECT_TRUE(is_told(gains[1], gains[2], ratio(count, first))) << text;
     EXPECT_EQ(number_in(gains[3]), first) << text;
     EXPECT_TRUE(ratio(count, first).is_known()) << text;
-    EXPECT_TRUE(is_percent(parts_of(text, "up to #% apart").at(0), most_apart(rows, count))) << text;
+    EXPECT_TRUE(is_percent(parts_of(text, "differ by up to #%").at(0), most_apart(rows, count))) << text;
   } else if (text.starts_with("What more than")) {
     EXPECT_EQ(number_in(parts_of(text, "more than # thread").at(0)), first) << text;
-    const double told = number_in(parts_of(text, "up to #% apart").at(0)) / 100;
+    const double told = number_in(parts_of(text, "differ by up to #%").at(0)) / 100;
     EXPECT_LE(told, most_apart(rows, first) + 0.006) << text;
   } else if (const auto loses = parts_of(text,
                                          "(?:fastest at # threads? and )?loses #% (?:of that|from # "
@@ -329,7 +330,7 @@ void check_noise(const std::string& text, const World& world) {
   double most = 0;
   for (const auto& [cache, tiers] : world)
     for (const auto& [tier, rows] : tiers) most = std::max(most, most_apart(rows, 0));
-  EXPECT_TRUE(is_percent(parts_of(text, "up to #% apart").at(0), most)) << text;
+  EXPECT_TRUE(is_percent(parts_of(text, "differ by up to #%").at(0), most)) << text;
 }
 
 TEST(ReadClaims, EverySentenceAgreesWithTheFigures) {

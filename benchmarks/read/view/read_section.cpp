@@ -56,7 +56,7 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                    {std::string(rate_unit(state.output)), Kind::number, "payload, median of the repeats"},
                    {"95% of median", Kind::number,
                     "where the median lies with 95%, from the repeats alone: six and more tell"},
-                   {"spread", Kind::number, "how far the repeats lie apart: (max - min) / median"},
+                   {"spread", Kind::number, "by how much the repeats differ: (max - min) / median"},
                    {"scaling", Kind::number, "against the fewest threads, the median of the repeats' ratios"},
                    {"baseline", Kind::number, "against the simplest possible loop on the same work"},
                    {"of ceiling", Kind::number,

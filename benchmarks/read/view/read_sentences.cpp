@@ -102,7 +102,7 @@ std::string rate_text(const Record& record, const Output& output) {
 }
 
 std::string cannot_be_distinguished(const std::string& what, const RowPair& rows) {
-  return fmt::format("{} cannot be told apart at {}: repeats lie up to {} apart", what, rows.threads,
+  return fmt::format("{} cannot be told apart at {}: repeats differ by up to {}", what, rows.threads,
                      format_percent(rows.larger_spread));
 }
 
@@ -147,17 +147,17 @@ std::string tiers_text(const ReadCurve& a, const ReadCurve& b, const Output& out
   // Only one thread count was measured, so "best" would tell nothing more.
   const bool only_row = equal_threads && slow.by_count.size() == 1 && fast.by_count.size() == 1;
   const std::string where = only_row
-                                ? "at " + rows.threads
-                                : fmt::format("at their best ({} at {}, {} at {})",
+                                ? " at " + rows.threads
+                                : fmt::format(", each at its best thread count ({} at {}, {} at {})",
                                               rate_text(*rows.second, output), threads_text(fast_row->first),
                                               rate_text(*rows.first, output), threads_text(slow_row->first));
-  std::string text =
-      fmt::format("{} feeds {} of {} {}", fast.tier, range_text(rows.ratio, ratio_text), slow.tier, where);
+  std::string text = fmt::format("{} delivers {} the rate of {}{}", fast.tier,
+                                 range_text(rows.ratio, ratio_text), slow.tier, where);
   if (rows.is_noise())
-    text = fmt::format("{} and {} cannot be told apart {}: repeats lie up to {} apart", fast.tier, slow.tier,
+    text = fmt::format("{} and {} cannot be told apart{}: repeats differ by up to {}", fast.tier, slow.tier,
                        where, format_percent(rows.larger_spread));
   else if (rows.is_same())
-    text = fmt::format("{} and {} feed the same {}, within {}", fast.tier, slow.tier, where,
+    text = fmt::format("{} and {} deliver the same rate{}, within {}", fast.tier, slow.tier, where,
                        format_percent(kSameRateTolerance));
   return text + equal_threads_text(slow, fast, equal_threads);
 }
@@ -240,10 +240,23 @@ bool samples_are_pictures(const Record& record) {
   return (codec.starts_with("jpeg") || codec.starts_with("png")) && parameter_text(record, "block").empty();
 }
 
+// Why no figure follows from an --accelerator-rate that was given.
+std::string no_accelerators_reason(const ReadGroup& group) {
+  if (decodes(group)) return "with --decode the client may limit the rate; leave it out";
+  for (const ReadCurve& curve : group.curves)
+    for (const auto& [threads, record] : curve.by_count) {
+      if (!parameter_text(*record, "block").empty()) return "blocks are no pictures; leave --block out";
+      if (corpus_text(*record, "codec") == "mixed")
+        return "the samples are of several types and may not be pictures; choose one type with --types";
+      if (!samples_are_pictures(*record)) return "the samples are not known to be pictures";
+    }
+  return "no run without failed reads has a rate";
+}
+
 // If samples are decoded, the client may limit the rate, and a tier could feed more.
 void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
-  if (decodes(group)) return;
   const auto given_rate = accelerator_rate(group);
+  if (decodes(group) && !given_rate) return;
   const double images_per_s = given_rate.value_or(kAssumedImagesPerS);
   if (images_per_s <= 0) return;
   std::vector<std::string> parts;
@@ -253,7 +266,7 @@ void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
     uint64_t best_threads = 0;
     for (const auto& [threads, record] : curve.by_count)
       if (const Metric* const rate = find_metric(*record, kSampleRate);
-          rate != nullptr && rate->value() > (best == nullptr ? 0 : best->value()) &&
+          rate != nullptr && rate->value() > (best == nullptr ? 0 : best->value()) && !decodes(group) &&
           samples_are_pictures(*record) && record->verdict != Verdict::degraded) {
         best = rate;
         best_threads = threads;
@@ -263,6 +276,9 @@ void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
     parts.push_back(fmt::format("{}{} {} at {}", curve.tier, parts.empty() ? " could feed" : "",
                                 accelerators_text(*best, images_per_s), threads_text(best_threads)));
   }
+  if (parts.empty() && given_rate)
+    add_sentence(out, Tone::caution, "accelerators", "No figure for --accelerator-rate {:g}: {}.",
+                 images_per_s, no_accelerators_reason(group));
   if (!parts.empty())
     add_sentence(out, Tone::finding, "accelerators", "At {}{} images/s per accelerator, {}{}.",
                  given_rate ? "" : "an assumed ", fmt::format("{:g}", images_per_s), enumerate(parts),

@@ -74,10 +74,10 @@ TEST(Sentences, ScalingAndTiers) {
   EXPECT_EQ(scaling[0], "disk stops scaling at 4 threads, 3.00x of 1 thread (cold).");
   EXPECT_EQ(scaling[1],
             "fast still gains at 8 threads, the most that were measured: 1.86x of 1 thread (cold).");
-  EXPECT_EQ(
-      only_sentence(records, "tiers"),
-      "fast feeds 3.1x of disk at their best (930.0 MiB/s at 8 threads, 300.0 MiB/s at 4 threads); at equal "
-      "threads 5.0x at 1 and 3.1x at 8 (cold).");
+  EXPECT_EQ(only_sentence(records, "tiers"),
+            "fast delivers 3.1x the rate of disk, each at its best thread count (930.0 MiB/s at 8 threads, "
+            "300.0 MiB/s at 4 threads); at equal "
+            "threads 5.0x at 1 and 3.1x at 8 (cold).");
 }
 
 TEST(Sentences, TiersAreComparedAtTheirBestAndAtEveryCommonThreadCount) {
@@ -90,8 +90,9 @@ TEST(Sentences, TiersAreComparedAtTheirBestAndAtEveryCommonThreadCount) {
   records.back() = noisy(records.back(), 0.08);
   records[6] = noisy(read_cell("fast", 16, "warm", 1000), 0.9);
   const std::string text = only_sentence(records, "tiers");
-  EXPECT_TRUE(
-      has(text, "fast feeds 2.3x of root at their best (2 285 MiB/s at 8 threads, 1 012 MiB/s at 16"));
+  EXPECT_TRUE(has(text,
+                  "fast delivers 2.3x the rate of root, each at its best thread count (2 285 MiB/s at 8 "
+                  "threads, 1 012 MiB/s at 16"));
   EXPECT_TRUE(has(text, "1.9x at 1, 4.0x at 4, 7.6x at 8 and no clear difference at 16")) << text;
 }
 
@@ -132,7 +133,7 @@ TEST(Sentences, WhatIsInMemoryIsNeverCalledCold) {
   Record fast = read_cell("fast", 1, "cold", 500);
   fast.cache["client_data"] = "memory";
   EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 100), fast}, "tiers"),
-            "fast feeds 5.0x of disk at 1 thread (cold; fast is in memory).");
+            "fast delivers 5.0x the rate of disk at 1 thread (cold; fast is in memory).");
   EXPECT_TRUE(has(only_sentence({fast}, "accelerators"), "(in memory;"));
   fast.parameters["cache"] = "warm";
   EXPECT_TRUE(has(only_sentence({fast}, "accelerators"), "(in memory;"));
@@ -146,15 +147,16 @@ TEST(Sentences, ABypassedOrUnverifiedCacheIsReported) {
   root.cache["client_data"] = "unverified";
   EXPECT_TRUE(has(only_sentence({root}, "accelerators"), "(cold unverified;"));
   EXPECT_EQ(only_sentence({root, read_cell("disk", 1, "cold", 50)}, "tiers"),
-            "root feeds 2.0x of disk at 1 thread (cold; root is cold unverified).");
+            "root delivers 2.0x the rate of disk at 1 thread (cold; root is cold unverified).");
   Record object = read_cell("s3", 1, "cold", 500);
   object.cache["client_data"] = "none";
   EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 100), object}, "tiers"),
-            "s3 feeds 5.0x of disk at 1 thread (cold; s3 has no client cache).");
+            "s3 delivers 5.0x the rate of disk at 1 thread (cold; s3 has no client cache).");
   Record memory = read_cell("fast", 1, "warm", 1000);
   memory.cache["client_data"] = "memory";
-  EXPECT_EQ(only_sentence({direct, memory}, "tiers"),
-            "fast feeds 2.0x of direct at 1 thread (direct bypasses the cache; fast is in memory).");
+  EXPECT_EQ(
+      only_sentence({direct, memory}, "tiers"),
+      "fast delivers 2.0x the rate of direct at 1 thread (direct bypasses the cache; fast is in memory).");
   Record cold = direct;
   cold.parameters["cache"] = "cold";
   cold.metrics["payload_bytes_per_s"].samples = {1, 1, 1};
@@ -164,32 +166,32 @@ TEST(Sentences, ABypassedOrUnverifiedCacheIsReported) {
 TEST(Sentences, NothingIsComparedWithinTheSpreadOfTheRepeats) {
   const Record disk = noisy(read_cell("disk", 4, "cold", 100), 0.32);
   EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 120)}, "tiers"),
-            "fast and disk cannot be told apart at 4 threads: repeats lie up to 32% apart (cold).");
+            "fast and disk cannot be told apart at 4 threads: repeats differ by up to 32% (cold).");
   EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 150)}, "tiers"),
-            "fast feeds 1.3x to 1.8x of disk at 4 threads (cold).");
+            "fast delivers 1.3x to 1.8x the rate of disk at 4 threads (cold).");
   EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 102)}, "tiers"),
-            "fast and disk cannot be told apart at 4 threads: repeats lie up to 32% apart (cold).");
+            "fast and disk cannot be told apart at 4 threads: repeats differ by up to 32% (cold).");
   EXPECT_EQ(only_sentence({disk, read_cell("disk", 4, "warm", 120)}, "cold_warm"),
-            "disk cold and warm cannot be told apart at 4 threads: repeats lie up to 32% apart.");
+            "disk cold and warm cannot be told apart at 4 threads: repeats differ by up to 32%.");
 }
 
 TEST(Sentences, ScalingWithinTheSpreadCannotBeTold) {
   const Record four = noisy(read_cell("disk", 4, "cold", 100), 0.32);
   EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 120), four}, "scaling"),
-            "What more than 1 thread brings disk cannot be told: repeats lie up to 32% apart (cold).");
+            "What more than 1 thread brings disk cannot be told: repeats differ by up to 32% (cold).");
   EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 200), four}, "scaling"),
             "disk is fastest at 1 thread and loses 50% of that at 4 threads (cold).");
   EXPECT_EQ(
       only_sentence({read_cell("disk", 1, "cold", 20), four, read_cell("disk", 8, "cold", 120)}, "scaling"),
-      "disk gains up to 4 threads, 5.00x of 1 thread; what more bring cannot be told: repeats lie "
-      "up to 32% apart (cold).");
+      "disk gains up to 4 threads, 5.00x of 1 thread; what more bring cannot be told: repeats "
+      "differ by up to 32% (cold).");
 }
 
 TEST(Sentences, ASingleRepeatIsReported) {
   Record once = read_cell("disk", 1, "cold", 100);
   once.metrics["payload_bytes_per_s"].samples.resize(1);
   EXPECT_EQ(only_sentence({once, read_cell("fast", 1, "cold", 300)}, "tiers"),
-            "fast feeds 3.0x of disk at 1 thread (cold; from one repeat).");
+            "fast delivers 3.0x the rate of disk at 1 thread (cold; from one repeat).");
   EXPECT_EQ(only_sentence({once, read_cell("disk", 1, "warm", 300)}, "cold_warm"),
             "disk is 3.0x faster warm than cold at 1 thread (from one repeat).");
   const std::vector<Record> records{once, read_cell("fast", 1, "cold", 300),
@@ -249,12 +251,13 @@ TEST(Sentences, ColdAndWarmAreComparedForEachWorkload) {
 
 TEST(Sentences, TiersWithinFivePercentFeedTheSame) {
   EXPECT_TRUE(has(only_sentence({read_cell("a", 2, "warm", 100), read_cell("b", 2, "warm", 103)}, "tiers"),
-                  "feed the same at 2 threads"));
+                  "deliver the same rate at 2 threads"));
 }
 
 TEST(Sentences, TiersWithoutACommonThreadCountAreComparedAtTheirBest) {
   EXPECT_EQ(only_sentence({read_cell("a", 1, "warm", 100), read_cell("b", 2, "warm", 300)}, "tiers"),
-            "b feeds 3.0x of a at their best (300.0 MiB/s at 2 threads, 100.0 MiB/s at 1 thread) (warm).");
+            "b delivers 3.0x the rate of a, each at its best thread count (300.0 MiB/s at 2 threads, 100.0 "
+            "MiB/s at 1 thread) (warm).");
 }
 
 TEST(Sentences, RecordsThatDifferOnlyInALabelAreCompared) {
@@ -266,7 +269,7 @@ TEST(Sentences, RecordsThatDifferOnlyInALabelAreCompared) {
             "disk is 1.5x faster with disk=new than with disk=old at 4 threads (cold).");
   EXPECT_EQ(
       only_sentence({old, noisy(fresh, 0.6)}, "labels"),
-      "disk with disk=old and with disk=new cannot be told apart at 4 threads: repeats lie up to 60% apart "
+      "disk with disk=old and with disk=new cannot be told apart at 4 threads: repeats differ by up to 60% "
       "(cold).");
   fresh.parameters["order"] = "sequential";
   EXPECT_TRUE(sentence_texts({old, fresh}, "labels").empty());
@@ -318,6 +321,13 @@ TEST(Sentences, OnlyPicturesThatAreNotDecodedAreCountedForAccelerators) {
     record.corpus["codec"] = codec;
     EXPECT_TRUE(sentence_texts({record}, "accelerators").empty()) << codec;
   }
+  for (const char* const codec : {"raw", "mixed", ""}) {
+    Record record = pictures;
+    record.corpus["codec"] = codec;
+    record.parameters["accelerator_rate"] = 1000.0;
+    EXPECT_TRUE(has(only_sentence({record}, "accelerators"), "No figure for --accelerator-rate 1000"))
+        << codec;
+  }
   Record older = pictures;
   older.corpus.erase("codec");
   EXPECT_TRUE(sentence_texts({older}, "accelerators").empty());
@@ -327,6 +337,8 @@ TEST(Sentences, OnlyPicturesThatAreNotDecodedAreCountedForAccelerators) {
   Record decoded = pictures;
   decoded.parameters["decode"] = "full";
   EXPECT_TRUE(sentence_texts({decoded}, "accelerators").empty()) << "the client may limit this rate";
+  decoded.parameters["accelerator_rate"] = 1000.0;
+  EXPECT_TRUE(has(only_sentence({decoded}, "accelerators"), "--decode"));
 }
 
 TEST(Sentences, ARatioOfNoisyRepeatsIsARange) {
@@ -344,7 +356,8 @@ TEST(Sentences, ARatioOfNoisyRepeatsIsARange) {
                                 "scaling"),
                   "1.96x to 5.98x of 1 thread"));
   Record fast = with_rates(read_cell("fast", 1, "warm", 1), {640, 713, 640});
-  EXPECT_EQ(only_sentence({one, fast}, "tiers"), "fast feeds 2.0x to 6.7x of root at 1 thread (warm).");
+  EXPECT_EQ(only_sentence({one, fast}, "tiers"),
+            "fast delivers 2.0x to 6.7x the rate of root at 1 thread (warm).");
   Record cold = with_rates(read_cell("root", 1, "cold", 1), {20, 20, 21});
   EXPECT_EQ(only_sentence({cold, one}, "cold_warm"),
             "root is 5.1x to 16x faster warm than cold at 1 thread.");
