@@ -113,8 +113,9 @@ inline constexpr OptionSpec kTypesOption{
     .role = OptionRole::target,
     .value = "EXT,...|any",
     .help =
-        "with --scan: extensions of samples, in any case (jpg,jpeg,jpe,jfif,png if not given); any: every "
-        "file",
+        "with --scan: extensions of files that are one sample each, in any case (jpg,jpeg,jpe,jfif,png if "
+        "not "
+        "given); any: every file. Archives and containers that Penstock reads are always taken",
     .group = "Corpus"};
 
 inline constexpr OptionSpec kFollowLinksOption{

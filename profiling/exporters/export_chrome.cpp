@@ -189,7 +189,7 @@ Result<ExportOutcome> write_chrome(const ExportRequest& request) {
                           if (events.ok() && *events == 0)
                             return make_error(
                                 Errc::not_found,
-                                "the session '{}' has no span, and no single call on a file that is wanted: "
+                                "the session '{}' has no spans, and no recorded calls on the chosen files: "
                                 "there is nothing to export. Record single calls with 'penstock profile run "
                                 "--trace', or use --to csv, which needs none",
                                 request.sessions.front());

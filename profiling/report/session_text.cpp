@@ -314,10 +314,10 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
 }
 
 Rows file_rows(const TopFiles& files, const Output& output) {
-  Rows rows{
-      {"file", "size", "opens", "reads", "read", "writes", "written", "read time", "write time", "metadata"},
-      {},
-      files.skipped()};
+  Rows rows{{"file", "size seen", "opens", "reads", "read", "writes", "written", "read time", "write time",
+             "metadata"},
+            {},
+            files.skipped()};
   for (const FileSum& file : files.ranked()) {
     std::string name =
         file.path.empty() ? fmt::format("(no name) {:016x}", file.file) : printable_path(file.path);
@@ -373,7 +373,7 @@ Rows process_rows(std::span<const ProcessSum> processes, size_t most, const Outp
 }
 
 Rows size_rows(const SessionSummary& summary) {
-  Rows rows{{"bytes", "reads", "writes", "files of that size"}, {}, 0};
+  Rows rows{{"bytes", "reads", "writes", "files (size seen)"}, {}, 0};
   for (size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
     const uint64_t reads = summary.included.all.read_sizes[i];
     const uint64_t writes = summary.included.all.write_sizes[i];

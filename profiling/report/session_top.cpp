@@ -98,15 +98,17 @@ Change change_of(const SessionProgress* previous, const SessionProgress& current
 }
 
 std::string change_text(const SessionProgress& current, const Change& change, const Output& output) {
+  const bool is_whole_run = change.seconds == current.running_s;  // there is no earlier moment
   const auto rate = [&](uint64_t bytes) {
     return bytes_per_s_text(per_second(bytes, change.seconds), output);
   };
   std::string text = fmt::format(
-      "{} running for {}; {} read, {} written in {}\nlast {}: {} read, {} written, {} operations/s on "
+      "{} running for {}; {} read, {} written in {}\n{} {}: {} read, {} written, {} operations/s on "
       "{}\n\n",
       count_of(current.processes, "process", "processes"), format_seconds(current.running_s),
       format_bytes(double(current.all.bytes_read), output),
       format_bytes(double(current.all.bytes_written), output), count_of(current.files.size(), "file"),
+      current.processes == 0 && is_whole_run ? "no process runs any more; in its" : "last",
       format_seconds(change.seconds), rate(change.all.bytes_read), rate(change.all.bytes_written),
       format_number(per_second(change.all.operations, change.seconds)), count_of(change.files, "file"));
   Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};
