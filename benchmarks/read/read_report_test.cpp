@@ -87,6 +87,17 @@ TEST_F(ReadReport, ARowShowsItsRatesAgainstTheBaseline) {
   EXPECT_NE(table().find("0.50x"), std::string::npos);
 }
 
+// A table of cached reads shows their latencies in us: in ms they would be 0.000.
+TEST_F(ReadReport, LatenciesHaveAUnitThatShowsThem) {
+  Histogram& latencies = cell_.repeats.front().tally.latency_ns;
+  for (const auto& [ns, unit] : {std::pair{500U, "p50 us"}, std::pair{5'000'000U, "p50 ms"}}) {
+    latencies = Histogram();
+    latencies.add(ns);
+    EXPECT_NE(table().find(unit), std::string::npos) << table();
+    EXPECT_NE(table().find(ns == 500 ? "0.50" : "5."), std::string::npos) << table();
+  }
+}
+
 TEST_F(ReadReport, SpreadIsNextToTheRate) {
   cell_.repeats.push_back(cell_.repeats.front());
   cell_.repeats.back().tally.bytes = 1200;

@@ -220,7 +220,9 @@ class Report(penstock_cli.CliTest):
             self.assertEqual((top["processes"], top["bytes_read"]), (0, 49152))
             self.assertEqual(len(top["hottest"]), 4)  # two of the names share a key
             self.assertEqual(sum(file["bytes_read"] for file in top["hottest"]), top["bytes_read"])
-        self.assertIn("/data/a", self.run_cli("profile", "top", "s").stdout)
+        text = self.run_cli("profile", "top", "s").stdout
+        self.assertIn("/data/a", text)
+        self.assertFalse(re.search(r"^last ", text, re.MULTILINE), f"nothing of it is current: {text}")
         self.run_cli("profile", "top", os.getpid(), expect=1)
 
 
