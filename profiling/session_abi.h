@@ -163,11 +163,11 @@ enum penstock_layer {
 };
 
 // The parts of `last_was`. Bits 0 and 1: the last operation was a read (1) or a write (2). The next two bits
-// say where the first read began: at byte 0 (1), at byte 1, which counts as sequential and consecutive (2), or
-// later, which counts as sequential (3). The two bits after them say the same of the first write. 0: there was
-// none, or the file is of an older writer. An entry that continues another one has the same bits.
+// say where the first read began: at byte 0 (1), at byte 1, which counts as sequential and consecutive (2),
+// or later, which counts as sequential (3). The two bits after them say the same of the first write. 0: there
+// was none, or the file is of an older writer. An entry that continues another one has the same bits.
 #define PENSTOCK_LAST_OPERATION 3u
-#define PENSTOCK_FIRST_READ 2u   // distance of these bits from bit 0
+#define PENSTOCK_FIRST_READ 2u  // distance of these bits from bit 0
 #define PENSTOCK_FIRST_WRITE 4u
 
 // Number of size ranges of reads and of writes: up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi,
