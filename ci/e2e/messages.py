@@ -64,6 +64,7 @@ MESSAGES = {
     "did-you-mean": "did you mean '{name}'?",
     "dlio-has-no-au": "no AU for",
     "drain-needs-two-stores": "one fast and one slow",
+    "drain-tried-again": "the drain of the checkpoint of step {n} failed, and is tried again",
     "drift-not-excluded": "drift not excluded",
     "ended-during-trace": "then it ended",
     "exit-not-observed": "nobody saw how",

@@ -107,6 +107,18 @@ class Saving(CheckpointTest):
         self.assertIn("penstock checkpoint drain", done.stderr)
         self.assertIn(message("no-room-for-checkpoint"), done.stderr)
 
+    def test_a_drain_that_cannot_succeed_ends_the_wait(self):
+        for step, words in enumerate((("--on-full-timeout", "100ms"), ("--on-full-timeout", "100ms", "--timeout", "1h"))):
+            for slow in (FULL, "slow,fail=write/rank-0:enospc@#1"):
+                with self.subTest(words, slow=slow):
+                    done = self.run_cli("checkpoint", "save", slow, "--burst-buffer", "fast", *PAYLOAD, "--step", step, *words, "--json", expect=NOT_DURABLE)
+                    line = json.loads(done.stdout)
+                    self.assertEqual((line["reached"], line["verdict"]), ("fast", "timed_out"))
+                    first_failure, end = (text for text in done.stderr.splitlines() if message("no-room-for-checkpoint") in text or "No space" in text)
+                    self.assertIn(message("drain-tried-again", n=0), first_failure)  # the oldest one
+                    self.assertIn("--on-full-timeout", end)
+                    self.assertIn("penstock checkpoint drain fast", end)
+
     def test_waiting_for_the_fast_tier_alone(self):
         line = self.save(1, "--wait", "fast", slow=FULL)
         self.assertEqual((line["reached"], line["verdict"]), ("fast", "ok"))

@@ -56,8 +56,9 @@ struct CheckpointPolicy {
   uint64_t quota = 0;        // most bytes of this run on the fast tier; 0: no limit
   bool read_back = false;    // a drain reads and checks its copy before it commits the copy
   bool by_snapshot = false;  // save() copies to memory and returns; a thread writes the copy
-  // Called with a warning that does not fail the save, for example that older checkpoints could not be
-  // removed. Any thread of rank 0 may call it.
+  // Called with a warning that does not fail the save: for example, that older checkpoints could not be
+  // removed, or that a drain failed for the first time since the last one that succeeded. Any thread of rank
+  // 0 may call it.
   std::function<void(std::string_view)> log{};
   // The pause after a failed drain. It doubles after each further failure, up to 30 s.
   std::chrono::nanoseconds retry_after = std::chrono::seconds(1);

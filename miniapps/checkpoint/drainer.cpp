@@ -18,7 +18,6 @@
 #include <string>
 #include <utility>
 
-#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
@@ -254,10 +253,7 @@ Result<void> Drainer::wait_until_idle(std::chrono::steady_clock::time_point unti
     const auto now = std::chrono::steady_clock::now();
     if (now >= until) {
       return make_error(Errc::timed_out, format_size(ledger_.counts().backlog_bytes) + " on '" +
-                                             fast_.tier().name + "' are not durable yet" + last_error_text() +
-                                             "; to go on: penstock checkpoint drain " +
-                                             shell_word(fast_.tier().spec) + " " +
-                                             shell_word(slow_.tier().spec) + " --run " + policy_.run);
+                                             fast_.tier().name + "' are not durable yet" + last_error_text());
     }
     wait_for_next_drain(std::min(until, now + kFailurePoll));
   }
@@ -365,13 +361,15 @@ void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
     ledger_.record_failure(error);
   }
   std::chrono::nanoseconds pause{0};
+  bool first = false;
   {
     const std::lock_guard lock(mutex_);
     if (lost) {
       pending_.pop_front();
       count_backlog();
     }
-    last_error_ = std::move(error);
+    first = retry_pause_.count() == 0;
+    last_error_ = error;
     ++ended_drains_;
     if (!lost)
       retry_pause_ =
@@ -379,6 +377,9 @@ void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
     pause = lost ? std::chrono::nanoseconds{0} : retry_pause_;
   }
   changed_.notify_all();
+  if (first && !lost && policy_.log)
+    policy_.log("the drain of the checkpoint of step " + std::to_string(manifest.id.step) +
+                " failed, and is tried again: " + error.message());
   sleep_unless_stopped(pause);
 }
 

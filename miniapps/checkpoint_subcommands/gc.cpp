@@ -10,10 +10,10 @@
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
+#include "miniapps/checkpoint/drain_progress.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
 #include "miniapps/checkpoint/run_stores.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
@@ -108,10 +108,9 @@ Result<uint64_t> evict(std::span<CheckpointStore* const> stores, const std::stri
     // So far only the manifest was checked; the bytes of the files may be wrong.
     if (const Result<void> verified = slow->store->verify(run, *slow->manifest); !verified.ok()) {
       if (!is_data_error(verified.error().code)) return verified.error();
-      warn(fmt::format(
-          "{}; the copy on '{}' stays; to copy it again: penstock checkpoint drain {} {} --run {}",
-          verified.error().message(), fast->store->tier().name, shell_word(fast->store->tier().spec),
-          shell_word(slow->store->tier().spec), run));
+      warn(fmt::format("{}; the copy on '{}' stays; to copy it again: {}", verified.error().message(),
+                       fast->store->tier().name,
+                       drain_command(fast->store->tier(), slow->store->tier(), run)));
       continue;
     }
     PENSTOCK_TRY(fast->store->remove(run, found->id));

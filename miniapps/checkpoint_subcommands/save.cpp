@@ -11,11 +11,11 @@
 
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
-#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/ack_log.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/drain_progress.hpp"
 #include "miniapps/checkpoint/saving_record.hpp"
 #include "miniapps/checkpoint_subcommands/bench_runs.hpp"
 #include "miniapps/checkpoint_subcommands/checkpoint_options.hpp"
@@ -30,7 +30,10 @@
 namespace penstock {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr std::chrono::hours kForever{24 * 365 * 100};
+constexpr std::chrono::milliseconds kProgressPoll{50};
 constexpr std::string_view kDefaultRun = "default";
 constexpr std::string_view kSkippedReason =
     "the fast tier was full, and --on-full skip left this checkpoint out";
@@ -122,6 +125,35 @@ Result<PreparedSave> prepare(const CommandContext& context) {
   return prepared;
 }
 
+// Collective. Waits until the checkpoint is durable, until the drain makes no progress for --on-full-timeout,
+// or until the end of --timeout, which counts from `begin`. --timeout ends only this wait: the save, with its
+// wait for space, has already ended.
+Result<void> wait_until_durable(Checkpointer& checkpointer, const CheckpointId& id, const Tier& slow,
+                                Clock::time_point begin, const CommandContext& context) {
+  const Options& options = context.options;
+  const std::chrono::nanoseconds timeout =
+      options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
+  const std::chrono::nanoseconds patience = options.duration("on-full-timeout");
+  DrainProgress progress(checkpointer, slow);
+  for (;;) {
+    const std::chrono::nanoseconds left =
+        std::max(std::chrono::nanoseconds(0), timeout - (Clock::now() - begin));
+    const Result<void> waited =
+        checkpointer.wait(id, Reached::durable, std::min<std::chrono::nanoseconds>(left, kProgressPoll));
+    if (waited.ok() || waited.error().code != Errc::timed_out) return waited;
+    const auto may_wait = [&]() -> Result<void> {
+      const bool ended = Clock::now() - begin >= timeout;
+      if (!ended && progress.stalled_for() < patience) return success();
+      Error error = waited.error();
+      error.what += ended ? fmt::format(" (--timeout {})", format_duration(timeout))
+                          : fmt::format(" (nothing was drained for the --on-full-timeout of {})",
+                                        format_duration(patience));
+      return error;
+    };
+    PENSTOCK_TRY(on_root(context.communicator, may_wait));
+  }
+}
+
 // Collective. Saves, then waits as --wait and --timeout say.
 Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const CommandContext& context) {
   const Options& options = context.options;
@@ -131,20 +163,14 @@ Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const C
   PENSTOCK_ASSIGN(const std::unique_ptr<Checkpointer> checkpointer,
                   Checkpointer::open(policy, prepared.slow(), prepared.fast(), context.communicator,
                                      prepared.on_reached));
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = Clock::now();
   PENSTOCK_ASSIGN(CheckpointTimes saved, checkpointer->save({.step = step_of(options),
                                                              .files = prepared.content.files(),
                                                              .trainer = {.seed = context.seed},
                                                              .payload = prepared.content.payload(),
                                                              .payload_seed = context.seed}));
   if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
-    // --timeout counts from before the save, but ends only this wait. The save, with its wait for space, has
-    // already ended.
-    const std::chrono::nanoseconds timeout =
-        options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
-    const std::chrono::nanoseconds patience =
-        std::max(std::chrono::nanoseconds(0), timeout - (std::chrono::steady_clock::now() - begin));
-    const Result<void> waited = checkpointer->wait(saved.id, Reached::durable, patience);
+    const Result<void> waited = wait_until_durable(*checkpointer, saved.id, prepared.slow(), begin, context);
     if (!waited.ok() && waited.error().code != Errc::timed_out) return waited.error();
     if (waited.ok())
       saved.reached = Reached::durable;
@@ -155,7 +181,7 @@ Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const C
     if (times.id == saved.id) outcome.times = times;
   outcome.times.reached = saved.reached;  // the level at the end of the wait; it may be higher by now
   outcome.counts = checkpointer->counts();
-  outcome.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  outcome.wall_s = std::chrono::duration<double>(Clock::now() - begin).count();
   return outcome;
 }
 
@@ -235,12 +261,9 @@ Result<int> run_save(const CommandContext& context) {
   PENSTOCK_TRY(outcome_of(outcome));
   if (saved) return 0;
   report_failed(context, make_error(Errc::timed_out,
-                                    "{} (--timeout {}). It is on the fast tier, and draining it goes on from "
-                                    "there: penstock checkpoint drain {} {} --run {}",
+                                    "{}. It is on the fast tier, and draining it goes on from there: {}",
                                     outcome->timeout_error->message(),
-                                    format_duration(context.options.duration("timeout")),
-                                    shell_word(prepared->fast()->spec), shell_word(prepared->slow().spec),
-                                    shell_word(outcome->run)));
+                                    drain_command(*prepared->fast(), prepared->slow(), outcome->run)));
   return kNotDurable;
 }
 

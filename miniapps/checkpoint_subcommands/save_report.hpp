@@ -15,7 +15,7 @@ struct SaveOutcome {
   std::string run;
   CheckpointTimes times;  // `reached` is the level when the wait ended
   CheckpointCounts counts;
-  std::optional<Error> timeout_error;  // set if --timeout ended before the checkpoint was durable
+  std::optional<Error> timeout_error;  // set if the wait ended before the checkpoint was durable
   double wall_s = 0;                   // from the start of save() to the end of the wait
 };
 

@@ -86,40 +86,31 @@ Result<void> StepCheckpoints::do_collective_work(uint64_t steps) {
 
 // Returns success if drain() may wait longer. Otherwise returns `last_result`, which is what the last call of
 // Checkpointer::finalize() returned.
-Result<void> StepCheckpoints::may_wait(const Result<void>& last_result) {
+Result<void> StepCheckpoints::may_wait(DrainProgress& progress, const Result<void>& last_result) {
   const SteadyTime now = Clock::now();
-  // Bytes that are written to the slow tier usually count as progress. They do not count if a drain has
-  // failed since drain() began or, if later, since the last checkpoint was drained, because the next try
-  // writes all bytes again.
-  const CheckpointCounts counts = saver_->counts();
-  const uint64_t bytes_now = saving_.slow.backend->moved_bytes().written;
-  if (counts.drained != drained_count_ ||
-      (bytes_now != written_bytes_ && counts.drain_failures == drain_failures_))
-    last_progress_ = now;
-  if (counts.drained != drained_count_) drain_failures_ = counts.drain_failures;
-  drained_count_ = counts.drained;
-  written_bytes_ = bytes_now;
+  const std::chrono::nanoseconds stalled_for = progress.stalled_for();
   if (interrupted() && !signal_seen_at_) signal_seen_at_ = now;
-  const bool must_stop = signal_seen_at_ ? now - *signal_seen_at_ >= saving_.grace
-                                         : now - last_progress_ >= saving_.policy.block_for;
+  const bool must_stop =
+      signal_seen_at_ ? now - *signal_seen_at_ >= saving_.grace : stalled_for >= saving_.policy.block_for;
   return must_stop ? last_result : success();
 }
 
 Result<void> StepCheckpoints::drain() {
   const SteadyTime since = Clock::now();
-  last_progress_ = since;
-  drained_count_ = saver_->counts().drained;
-  drain_failures_ = saver_->counts().drain_failures;
+  DrainProgress progress(*saver_, saving_.slow);
   Result<void> last_result = success();
   while (true) {
     const bool must_not_wait = interrupted() && saving_.grace.count() == 0;
     last_result =
         saver_->finalize(must_not_wait ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(kSignalPoll));
     if (last_result.ok() || last_result.error().code != Errc::timed_out) break;
-    if (!on_root(ranks_, [&] { return may_wait(last_result); }).ok()) break;
+    if (!on_root(ranks_, [&] { return may_wait(progress, last_result); }).ok()) break;
   }
   drain_time_s_ = std::chrono::duration<double>(Clock::now() - since).count();
-  return last_result;
+  if (last_result.ok() || last_result.error().code != Errc::timed_out || !saving_.fast) return last_result;
+  Error error = last_result.error();
+  error.what += "; to go on: " + drain_command(*saving_.fast, saving_.slow, saving_.policy.run);
+  return error;
 }
 
 Result<void> StepCheckpoints::drain_or_leave() {

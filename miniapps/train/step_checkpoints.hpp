@@ -10,6 +10,7 @@
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/drain_progress.hpp"
 #include "miniapps/checkpoint/payload.hpp"
 #include "miniapps/pipeline/batch.hpp"
 #include "miniapps/pipeline/training.hpp"
@@ -53,7 +54,7 @@ class StepCheckpoints final : public StepObserver {
  private:
   StepCheckpoints(const StepSaving& saving, uint64_t steps_before, const TrainerState& end_state,
                   Communicator& ranks);
-  Result<void> may_wait(const Result<void>& last_result);
+  Result<void> may_wait(DrainProgress& progress, const Result<void>& last_result);
 
   const StepSaving& saving_;
   Communicator& ranks_;
@@ -65,10 +66,6 @@ class StepCheckpoints final : public StepObserver {
 
   // Used by drain() on rank 0.
   std::optional<SteadyTime> signal_seen_at_;  // when drain() first saw a signal
-  SteadyTime last_progress_;                  // when drain() last saw progress (may_wait())
-  uint64_t written_bytes_ = 0;   // bytes written to the slow tier up to the previous call of may_wait()
-  uint64_t drained_count_ = 0;   // number of drained checkpoints at the previous call of may_wait()
-  uint64_t drain_failures_ = 0;  // number of failed drains when a checkpoint was last drained
 };
 
 }  // namespace penstock

@@ -1,0 +1,36 @@
+// For whoever waits until the checkpoints of a Checkpointer are durable: whether their drain still makes
+// progress, and the command that drains what is left.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "miniapps/checkpoint/checkpointer.hpp"
+
+namespace penstock {
+
+// Used on rank 0, by one thread. `saver` and `slow` must outlive it.
+class DrainProgress {
+ public:
+  DrainProgress(const Checkpointer& saver, const Tier& slow);
+
+  // The time since the last progress, or since the constructor. A drained checkpoint is progress. Bytes that
+  // are written to the slow tier are progress, too. They are none after a drain has failed, until a
+  // checkpoint is drained: the next try writes all bytes again.
+  std::chrono::nanoseconds stalled_for();
+
+ private:
+  const Checkpointer& saver_;
+  const Tier& slow_;
+  std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
+  uint64_t written_bytes_;  // at the previous call, as drained_
+  uint64_t drained_;
+  uint64_t failures_;  // failed drains when a checkpoint was last drained
+};
+
+// The command that drains what is left on the fast tier.
+std::string drain_command(const Tier& fast, const Tier& slow, std::string_view run);
+
+}  // namespace penstock
