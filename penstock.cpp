@@ -204,8 +204,11 @@ int main(int argc, char** argv) {
     return penstock::main_program({argv, argv + argc});
   } catch (const std::bad_alloc&) {
     std::fputs("penstock: out of memory\n", stderr);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "penstock: internal error: %s\n", error.what());
+  } catch (const std::exception& thrown) {
+    const penstock::Error error = penstock::error_of(thrown);
+    const bool internal = error.code == penstock::Errc::internal;
+    std::fprintf(stderr, "penstock: %s%s\n", internal ? "internal error: " : "", error.message().c_str());
+    return penstock::exit_code(error.code);
   }
   return 2;
 }

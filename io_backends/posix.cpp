@@ -51,7 +51,7 @@ PosixFiles::PosixFiles(std::string_view path, const Options& options, int advice
   caps_.write_at = true;
   caps_.native_path = true;
   caps_.atomic_rename = true;
-  root_.use_nameless_files = options.text("publish") == "auto";
+  if (options.text("publish") != "auto") root_.use_nameless_files = false;
 }
 
 std::vector<std::string> PosixFiles::remarks() const {

@@ -7,6 +7,7 @@
 
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/system_faults_test.hpp"
+#include "io_backends/testing/denied_calls_testing.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "io_backends/tiers/tier.hpp"
 
@@ -120,7 +121,7 @@ TEST_F(PosixFaults, TheSameFaultIsTheSameErrorEverywhere) {
       {ENOMEM, Errc::exhausted},
       {ENOSPC, Errc::no_space},
       {EDQUOT, Errc::no_space},
-      {EFBIG, Errc::no_space},
+      {EFBIG, Errc::exhausted},
       {EIO, Errc::io},
       {ESTALE, Errc::io},
       {ETIMEDOUT, Errc::timed_out},
@@ -257,22 +258,50 @@ TEST_F(PosixFaults, WithoutNamelessFilesTheTemporaryNameIsHidden) {
 }
 
 TEST_F(PosixFaults, WithoutRenameNoreplaceALinkDecides) {
-  reopen(",publish=rename");
-  InjectedFaults faults;
-  faults.fail(Call::renameat2, EINVAL);
-  ASSERT_OK(put("object", bytes_of("old"), Durability::visible, IfExists::fail));
-  EXPECT_ERRC(Errc::already_exists, put("object", bytes_of("new"), Durability::visible, IfExists::fail));
-  EXPECT_EQ(get("object"), "old");
-  Namespace& names = backend().names();
-  ASSERT_OK(names.rename_noreplace("object", "moved"));
-  EXPECT_EQ(get("moved"), "old");
-  ASSERT_OK(put("object", bytes_of("other")));
-  EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("object", "moved"));
-  ASSERT_OK(names.make_folders("folder"));
-  ASSERT_OK(names.make_folders("there"));
-  EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("folder", "there"));
-  EXPECT_OK(names.rename_noreplace("folder", "elsewhere"));
-  EXPECT_EQ(all_names(), (std::vector<std::string>{"elsewhere", "moved", "object", "there"}));
+  // EPERM: a container whose profile does not know renameat2, and perhaps not linkat either.
+  for (const auto& [no_rename, no_link] : std::vector<std::pair<int, int>>{
+           {EINVAL, 0}, {ENOSYS, 0}, {EPERM, 0}, {EINVAL, EPERM}, {EPERM, EPERM}, {EPERM, EOPNOTSUPP}}) {
+    std::filesystem::remove_all(root());
+    reopen(",publish=rename");
+    InjectedFaults faults;
+    faults.fail(Call::renameat2, no_rename);
+    if (no_link != 0) faults.fail(Call::linkat, no_link);
+    ASSERT_OK(put("object", bytes_of("old"), Durability::visible, IfExists::fail));
+    EXPECT_ERRC(Errc::already_exists, put("object", bytes_of("new"), Durability::visible, IfExists::fail));
+    EXPECT_EQ(get("object"), "old");
+    Namespace& names = backend().names();
+    ASSERT_OK(names.rename_noreplace("object", "moved"));
+    EXPECT_EQ(get("moved"), "old");
+    ASSERT_OK(put("object", bytes_of("other")));
+    EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("object", "moved"));
+    ASSERT_OK(names.make_folders("folder"));
+    ASSERT_OK(names.make_folders("there"));
+    EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("folder", "there"));
+    EXPECT_OK(names.rename_noreplace("folder", "elsewhere"));
+    EXPECT_EQ(all_names(), (std::vector<std::string>{"elsewhere", "moved", "object", "there"}));
+  }
+}
+
+TEST_F(PosixFaults, WhereLinksAreForbiddenObjectsAreRenamed) {
+  EXPECT_TRUE(in_child_process([&] {
+    if (!deny_calls({SYS_linkat, SYS_renameat2})) return;  // the kernel has no such filter
+    reopen("");
+    ASSERT_OK(put("object", bytes_of("old"), Durability::file_and_name, IfExists::fail));
+    EXPECT_ERRC(Errc::already_exists, put("object", bytes_of("new"), Durability::visible, IfExists::fail));
+    ASSERT_OK(put("object", bytes_of("new")));
+    ASSERT_OK(backend().names().rename_noreplace("object", "moved"));
+    EXPECT_EQ(get("moved"), "new");
+    EXPECT_EQ(all_names(), std::vector<std::string>{"moved"});
+  }));
+}
+
+TEST_F(PosixFaults, AFileSystemWithoutLocksIsUnsupported) {
+  for (const int sys_errno : {ENOSYS, EOPNOTSUPP, ENOLCK, EINVAL, EIO}) {
+    InjectedFaults faults;
+    faults.fail(Call::lock, sys_errno);
+    EXPECT_ERRC(sys_errno == EIO ? Errc::io : Errc::unsupported, backend().names().lock("lock"), "lock");
+  }
+  EXPECT_OK(backend().names().lock("lock"));
 }
 
 TEST_F(PosixFaults, AReservationThatDoesNotFitFailsAtOnce) {

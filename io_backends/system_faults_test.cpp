@@ -136,7 +136,20 @@ __attribute__((visibility("default"))) int linkat(int from_folder, const char* f
 __attribute__((visibility("default"))) int renameat(int from_folder, const char* from, int to_folder,
                                                     const char* to) noexcept {
   if (injects_failure(Call::renameat)) return -1;
+#ifdef SYS_renameat
+  return int(syscall(SYS_renameat, from_folder, from, to_folder, to));
+#else
   return int(syscall(SYS_renameat2, from_folder, from, to_folder, to, 0));
+#endif
+}
+
+__attribute__((visibility("default"))) int fcntl(int fd, int command, ...) {
+  va_list more;
+  va_start(more, command);
+  void* const argument = va_arg(more, void*);
+  va_end(more);
+  if (command == F_OFD_SETLK && injects_failure(Call::lock)) return -1;
+  return int(syscall(SYS_fcntl, fd, command, argument));
 }
 
 __attribute__((visibility("default"))) int renameat2(int from_folder, const char* from, int to_folder,

@@ -21,6 +21,7 @@ enum class Call : uint8_t {
   fdatasync,
   fsync,
   fallocate,
+  lock,     // fcntl() with F_OFD_SETLK
   fadvise,  // no faults: these calls are only counted
   close,
   ring_submit,  // io_uring_submit, of liburing

@@ -85,7 +85,8 @@ Result<void> WriteProbe::write_pass(Clock::time_point deadline, RunTally& total)
     writer_results[writer] = done;
     return outcome;
   };
-  Result<void> written = on_threads(shape_.writers, write, IfFewer::fail);
+  Result<void> written =
+      on_threads(shape_.writers, write, IfFewer::fail, {}, "fewer --threads or smaller --depths");
   for (const LoopDone& done : writer_results) {
     total.bytes += done.bytes;
     total.samples += done.samples;

@@ -27,6 +27,7 @@
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/read_worker.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
 
 namespace penstock {
 namespace {
@@ -314,7 +315,7 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
     if (spec.at_gate) spec.at_gate();  // the other ranks wait in this call
     if (spec.at_stonewall) static_cast<void>(spec.at_stonewall(0));
     RunTally not_started;
-    not_started.failure = errno_error(error.code().value(), "cannot start", "a reading thread");
+    not_started.failure = no_more_threads(error, spec.threads, "fewer --threads");
     return not_started;
   }
   run.open_gate();

@@ -93,7 +93,7 @@ Result<std::unique_ptr<Queue>> thread_pool_queue(Backend& backend, size_t depth)
   try {
     return std::make_unique<ThreadPoolQueue>(backend, depth);
   } catch (const std::system_error& error) {
-    return no_more_threads(error, depth);
+    return no_more_threads(error, depth, "a smaller --depth (of tiers: --depths)");
   }
 }
 

@@ -1,10 +1,14 @@
 #include "io_backends/core/result.hpp"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <cstring>
 #include <new>
 #include <stdexcept>
 #include <system_error>
+
+#include "io_backends/core/limits.hpp"
 
 namespace penstock {
 namespace {
@@ -23,11 +27,11 @@ Errc errc_of(int sys_errno) {
       return Errc::permission_denied;
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:
       return Errc::no_space;
     case EMFILE:
     case ENFILE:
     case ENOMEM:
+    case EFBIG:
       return Errc::exhausted;
     case EBUSY:
     case EAGAIN:
@@ -79,7 +83,11 @@ std::string Error::message() const {
   char buffer[128];
   // The GNU strerror_r returns the text, which may or may not be in the buffer.
   std::string text = what + ": " + ::strerror_r(sys_errno, buffer, sizeof buffer);
-  if (sys_errno == EMFILE) text += " in this process (ulimit -n says how many it may have)";
+  if (sys_errno == EMFILE)
+    text += " in this process: raise ulimit -n" + limit_text(RLIMIT_NOFILE) + ", or use fewer threads";
+  if (sys_errno == EFBIG)
+    text +=
+        ": raise ulimit -f" + limit_text(RLIMIT_FSIZE, "bytes") + ", or use a file system with larger files";
   return text;
 }
 
@@ -95,15 +103,16 @@ Error make_error(Errc code, std::string what) {
 
 Error error_of(const std::exception& thrown) {
   if (dynamic_cast<const std::bad_alloc*>(&thrown) != nullptr)
-    return make_error(Errc::exhausted, "out of memory");
+    return make_error(Errc::exhausted, "out of memory" + memory_limit_text());
   if (dynamic_cast<const std::length_error*>(&thrown) != nullptr)
-    return make_error(Errc::exhausted, std::string("out of memory: ") + thrown.what());
+    return make_error(Errc::exhausted, std::string("out of memory: ") + thrown.what() + memory_limit_text());
   const auto* const system_error = dynamic_cast<const std::system_error*>(&thrown);
   if (system_error != nullptr && (system_error->code().category() == std::generic_category() ||
                                   system_error->code().category() == std::system_category())) {
-    // EAGAIN becomes `exhausted`: std::thread throws it if the system refuses to start a thread.
     const int sys_errno = system_error->code().value();
-    return make_error(sys_errno == EAGAIN ? Errc::exhausted : errc_of(sys_errno), thrown.what());
+    // std::thread throws EAGAIN if the system refuses to start a thread
+    return sys_errno == EAGAIN ? no_more_threads(*system_error, 1)
+                               : make_error(errc_of(sys_errno), thrown.what());
   }
   return make_error(Errc::internal, std::string("a call threw: ") + thrown.what());
 }

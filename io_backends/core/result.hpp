@@ -21,11 +21,11 @@ enum class Errc : uint8_t {
   not_found,          // no such object, folder or plug-in
   already_exists,     // an object or file would be overwritten
   permission_denied,  // not allowed (EACCES, EPERM, EROFS)
-  no_space,           // full device, quota or capacity (ENOSPC, EDQUOT, EFBIG)
+  no_space,           // full device, quota or capacity (ENOSPC, EDQUOT)
   truncated,          // an object ends before the requested bytes
   corrupt,            // wrong bytes: a wrong checksum, a wrong format or undecodable data
   io,                 // the device or the network failed (EIO, ESTALE, ...)
-  exhausted,          // a limit of this machine: descriptors, memory, threads
+  exhausted,          // a limit of this machine: descriptors, memory, threads, size of a file
   busy,               // locked by another process
   timed_out,
   interrupted,  // SIGINT or SIGTERM asked the process to stop

@@ -1,6 +1,7 @@
 #include "io_backends/core/result.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <memory>
@@ -34,13 +35,19 @@ TEST(Result, CarriesMoveOnlyValues) {
 }
 
 TEST(Result, ErrnoBecomesAKindAndAMessage) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
   const Error error = errno_error(ENOSPC, "cannot write", "a/b");
   EXPECT_EQ(error.code, Errc::no_space);
   EXPECT_EQ(error.message(), "cannot write 'a/b': No space left on device");
   EXPECT_EQ(errno_error(EMFILE, "cannot open", "x").message(),
-            "cannot open 'x': Too many open files in this process (ulimit -n says how many it may have)");
+            "cannot open 'x': Too many open files in this process: raise ulimit -n (now " +
+                std::to_string(limit.rlim_cur) + "), or use fewer threads");
   EXPECT_EQ(errno_error(ESTALE, "cannot read", "x").code, Errc::io);
   EXPECT_EQ(errno_error(EMFILE, "cannot open", "x").code, Errc::exhausted);
+  EXPECT_EQ(errno_error(EFBIG, "cannot write", "x").code, Errc::exhausted)
+      << "a limit of the process, not a full disk";
+  EXPECT_NE(errno_error(EFBIG, "cannot write", "x").message().find("ulimit -f"), std::string::npos);
 }
 
 TEST(Result, ExitCodesFollowTheCommandLineContract) {

@@ -96,7 +96,7 @@ TEST_F(Faulty, EachKindGivesItsErrc) {
                                                         {"estale", Errc::io},
                                                         {"enospc", Errc::no_space},
                                                         {"edquot", Errc::no_space},
-                                                        {"efbig", Errc::no_space},
+                                                        {"efbig", Errc::exhausted},
                                                         {"eacces", Errc::permission_denied},
                                                         {"eperm", Errc::permission_denied},
                                                         {"erofs", Errc::permission_denied},

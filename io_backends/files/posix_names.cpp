@@ -18,6 +18,7 @@
 #include <functional>
 #include <string>
 
+#include "io_backends/core/system/durable_file.hpp"
 #include "io_backends/core/system/scope.hpp"
 
 namespace penstock {
@@ -49,6 +50,20 @@ std::string read_holder(int fd) {
   return holder_line;
 }
 
+// Whether a refused lock means that the file system has no locks: Lustre mounted without `flock`, or NFS
+// without a lock daemon.
+bool means_no_locks(int sys_errno) {
+  return sys_errno == ENOSYS || sys_errno == EOPNOTSUPP || sys_errno == ENOLCK || sys_errno == EINVAL;
+}
+
+Error no_locks(int sys_errno, const std::string& path) {
+  return {
+      Errc::unsupported, sys_errno,
+      "cannot lock '" + path +
+          "' (mount its file system with locks: for Lustre -o flock, for NFS -o local_lock=none and a lock "
+          "daemon; or name a folder of another file system)"};
+}
+
 class PosixNamespace final : public Namespace {
  public:
   explicit PosixNamespace(PosixRoot& root) : root_(root) {}
@@ -64,7 +79,6 @@ class PosixNamespace final : public Namespace {
   Result<uint64_t> free_bytes() override;
 
  private:
-  Result<void> rename_if_free(int root, std::string_view from, std::string_view to);
   PosixRoot& root_;
 };
 
@@ -138,37 +152,13 @@ Result<void> PosixNamespace::make_folders(std::string_view folder) {
   return root_.make_folders(folder);
 }
 
-// Renames without replacing, on file systems that lack RENAME_NOREPLACE. An object gets its new name by a
-// hard link. The link fails if the new name exists, so the check and the naming are one step. For a folder
-// this function first checks that the new name is free, and then renames. If another process makes an empty
-// folder of that name between these two steps, the rename replaces it.
-Result<void> PosixNamespace::rename_if_free(int root, std::string_view from, std::string_view to) {
-  const SystemName source(from);
-  const SystemName target(to);
-  struct stat status {};
-  if (::fstatat(root, source.get(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return root_.error(errno, "cannot rename", from);
-  if (!S_ISDIR(status.st_mode)) {
-    if (::linkat(root, source.get(), root, target.get(), 0) != 0)
-      return root_.error(errno, "cannot rename to", to);
-    if (::unlinkat(root, source.get(), 0) != 0) return root_.error(errno, "cannot rename", from);
-    return success();
-  }
-  if (::fstatat(root, target.get(), &status, AT_SYMLINK_NOFOLLOW) == 0)
-    return root_.error(EEXIST, "cannot rename to", to);
-  if (::renameat(root, source.get(), root, target.get()) != 0)
-    return root_.error(errno, "cannot rename", from);
-  return success();
-}
-
 Result<void> PosixNamespace::rename_noreplace(std::string_view from, std::string_view to) {
   PENSTOCK_TRY(check_object_name(from));
   PENSTOCK_TRY(check_object_name(to));
   PENSTOCK_ASSIGN(const int root, root_.fd());
-  if (::renameat2(root, SystemName(from).get(), root, SystemName(to).get(), RENAME_NOREPLACE) == 0)
-    return success();
-  if (errno == EINVAL || errno == ENOSYS) return rename_if_free(root, from, to);
-  return root_.error(errno, "cannot rename", std::string(from) + "' to '" + root_.full_path(to));
+  const int failed = penstock::rename_noreplace(root, SystemName(from).get(), SystemName(to).get());
+  if (failed == 0) return success();
+  return root_.error(failed, "cannot rename", std::string(from) + "' to '" + root_.full_path(to));
 }
 
 Result<void> PosixNamespace::remove(std::string_view name) {
@@ -202,6 +192,7 @@ Result<std::unique_ptr<Lock>> PosixNamespace::lock(std::string_view name) {
     whole_file.l_type = F_WRLCK;
     whole_file.l_whence = SEEK_SET;
     if (::fcntl(fd.get(), F_OFD_SETLK, &whole_file) != 0) {
+      if (means_no_locks(errno)) return no_locks(errno, root_.full_path(name));
       if (errno != EAGAIN && errno != EACCES) return root_.error(errno, "cannot lock", name);
       return make_error(Errc::busy, "'" + root_.full_path(name) + "' is locked by another process (" +
                                         read_holder(fd.get()) + ")");

@@ -11,6 +11,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
 
 namespace penstock {
 namespace {
@@ -35,14 +42,48 @@ Result<void> sync_and_close(Fd folder, const PosixRoot& root, std::string_view n
   return success();
 }
 
+// Whether this process may call linkat(). A seccomp filter refuses the call before the kernel finds that the
+// name is empty.
+bool may_link() {
+  return ::syscall(SYS_linkat, -1, "", -1, "", 0) == 0 || errno != EPERM;
+}
+
+bool has_space_but_no_inodes(const std::filesystem::path& path) {
+  struct statvfs system {};
+  return ::statvfs(path.c_str(), &system) == 0 && system.f_files != 0 && system.f_favail == 0 &&
+         system.f_bavail != 0;
+}
+
+// The umask of this process, as its line in /proc shows it; "" if it leaves the own user all rights. The call
+// umask() would change it for all threads.
+std::string umask_of_own_user() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("Umask:")) continue;
+    const std::string mask = line.substr(line.find_first_not_of("\t ", 6));
+    return (std::strtoul(mask.c_str(), nullptr, 8) & 0700U) != 0 ? mask : "";
+  }
+  return "";
+}
+
 }  // namespace
+
+Error PosixRoot::error(int sys_errno, std::string_view operation, std::string_view name) const {
+  Error error = errno_error(sys_errno, operation, full_path(name));
+  if (sys_errno == ENOSPC && has_space_but_no_inodes(path_))
+    error.what += " (no inodes are free there: remove files)";
+  if (const std::string mask = sys_errno == EACCES ? umask_of_own_user() : ""; !mask.empty())
+    error.what +=
+        " (the umask " + mask + " takes rights from the user's own files: choose another, such as 022)";
+  return error;
+}
 
 std::string_view parent_of(std::string_view name) {
   const size_t slash = name.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : name.substr(0, slash);
 }
 
-PosixRoot::PosixRoot(std::string_view path) : path_(resolve(path)) {}
+PosixRoot::PosixRoot(std::string_view path) : use_nameless_files(may_link()), path_(resolve(path)) {}
 
 PosixRoot::~PosixRoot() = default;
 
@@ -122,12 +163,12 @@ Result<void> PosixRoot::make_root() {
       // The parent folder is synced before the next level is made. So the root survives a power cut, and
       // objects need not sync the folders above it. A parent folder without read permission is not synced.
       Fd folder = open_folder(parent, O_RDONLY);
-      if (!folder && errno != EACCES) return errno_error(errno, "cannot open folder", parent.string());
+      if (!folder && errno != EACCES) return error(errno, "cannot open folder", parent.string());
       if (folder) PENSTOCK_TRY(sync_and_close(std::move(folder), *this, ""));
     } else if (struct stat status{}; ::stat(path.c_str(), &status) == 0) {
-      if (!S_ISDIR(status.st_mode)) return errno_error(ENOTDIR, "cannot make folder below", path.string());
+      if (!S_ISDIR(status.st_mode)) return error(ENOTDIR, "cannot make folder below", path.string());
     } else {
-      return errno_error(failed, "cannot make folder", path.string());
+      return error(failed, "cannot make folder", path.string());
     }
   }
   PENSTOCK_TRY(fd());

@@ -85,19 +85,19 @@ class PosixRoot {
   PosixRoot(const PosixRoot&) = delete;
   PosixRoot& operator=(const PosixRoot&) = delete;
 
-  // Whether to use nameless files (O_TMPFILE), which disappear even after SIGKILL. A writer sets this to
-  // false for ever if the file system has no such files. Then an object has a temporary name until it is
+  // Whether to use nameless files (O_TMPFILE), which disappear even after SIGKILL. False if this process may
+  // not make links, by which such a file gets its name (a seccomp filter). A writer sets this to false for
+  // ever if the file system has no such files. Then an object has a temporary name until it is
   // published.
-  std::atomic<bool> use_nameless_files{true};
+  std::atomic<bool> use_nameless_files;
   // Whether a nameless file can be linked by its descriptor. A writer sets this to false for ever if the
   // kernel needs the file's path in /proc for that.
   std::atomic<bool> can_link_by_descriptor{true};
 
   const std::filesystem::path& path() const { return path_; }
   std::string full_path(std::string_view name) const;  // the full path of a name, for messages
-  Error error(int sys_errno, std::string_view operation, std::string_view name) const {
-    return errno_error(sys_errno, operation, full_path(name));
-  }
+  // Also says if no inodes are free (ENOSPC), or if the umask takes rights from the own user (EACCES).
+  Error error(int sys_errno, std::string_view operation, std::string_view name) const;
 
   // The root's descriptor, opened by the first call. It has O_PATH, for openat() and similar calls.
   Result<int> fd();

@@ -24,6 +24,8 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/core/system/durable_file.hpp"
+
 namespace penstock {
 namespace {
 
@@ -193,7 +195,7 @@ Result<void> PosixWriter::finish_bytes(Durability wanted) {
   // Network file systems report failed writes when a descriptor is closed. So a copy of fd_ is closed. fd_
   // itself is still needed by give_name().
   Fd descriptor_copy(::fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
-  if (!descriptor_copy) return error(errno, "cannot close");
+  if (!descriptor_copy) return error(errno, "cannot duplicate the descriptor of");
   if (const int failed = descriptor_copy.close(); failed != 0) return error(failed, "cannot close");
   return success();
 }
@@ -219,15 +221,8 @@ Result<void> PosixWriter::rename_and_replace(const std::string& from) {
 }
 
 Result<void> PosixWriter::rename_if_free(const std::string& from) {
-  const SystemName source(from);
-  const SystemName target(name_);
-  if (::renameat2(root_fd_, source.get(), root_fd_, target.get(), RENAME_NOREPLACE) == 0) return success();
-  if (errno != EINVAL && errno != ENOSYS) return error(errno, "cannot publish");
-  // This file system lacks RENAME_NOREPLACE (NFS). A hard link also succeeds only if the name is free. It is
-  // made before the temporary name is removed. So after a crash between the two steps both names exist.
-  if (::linkat(root_fd_, source.get(), root_fd_, target.get(), 0) != 0) return error(errno, "cannot publish");
-  ::unlinkat(root_fd_, source.get(), 0);
-  return success();
+  const int failed = rename_noreplace(root_fd_, SystemName(from).get(), SystemName(name_).get());
+  return failed == 0 ? success() : Result<void>(error(failed, "cannot publish"));
 }
 
 // Gives the object its name in one atomic system call. From then on readers see it. After a crash before that

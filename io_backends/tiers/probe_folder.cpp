@@ -26,7 +26,8 @@ Result<void> remove_folder(Backend& backend, const std::string& folder) {
     (entry.folder && !entry.link ? folders : objects).push_back(entry.name);
     return true;
   });
-  Result<void> removed = !listed.ok() && listed.error().code != Errc::not_found ? listed : success();
+  if (!listed.ok() && listed.error().code == Errc::not_found) return success();
+  Result<void> removed = listed;
   for (const std::string& below : folders)
     if (Result<void> one = remove_folder(backend, below); !one.ok()) removed = std::move(one);
   for (const std::string& object : objects)

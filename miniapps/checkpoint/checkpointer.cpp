@@ -12,17 +12,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <system_error>
 #include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/build_info.hpp"
-#include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
-#include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "miniapps/checkpoint/drainer.hpp"
@@ -120,6 +117,12 @@ class TieredCheckpointer final : public Checkpointer {
 Result<void> TieredCheckpointer::open_as_root(const Tier& slow, const Tier* fast) {
   PENSTOCK_TRY(check_run_name(policy_.run));
   if (policy_.keep_on_slow == 0) return make_error(Errc::invalid_argument, "--keep must be at least 1");
+  // Without a thread for the drain no store is made. begin() of the drainer starts that thread.
+  const auto start_a_thread = []() -> Result<void> {
+    std::jthread([] {}).join();
+    return success();
+  };
+  if (fast != nullptr) PENSTOCK_TRY(guarded(start_a_thread));
   PENSTOCK_ASSIGN(stores_, open_and_lock_run(policy_.run, slow, fast));
   if (fast == nullptr) return success();
   drainer_ = std::make_unique<Drainer>(policy_, *stores_.fast, *stores_.slow, ledger_);
@@ -128,14 +131,12 @@ Result<void> TieredCheckpointer::open_as_root(const Tier& slow, const Tier* fast
 
 Result<void> TieredCheckpointer::begin_snapshots() {
   if (!policy_.by_snapshot) return success();
-  try {
+  return guarded([&]() -> Result<void> {
     snapshots_ = std::make_unique<SnapshotWriter>(
         [this](const std::atomic<bool>& given_up) { return write_snapshot(given_up); },
         [this](Error error) { ledger_.record_failure(std::move(error)); });
-  } catch (const std::system_error& failure) {
-    return no_more_threads(failure, 1);
-  }
-  return success();
+    return success();
+  });
 }
 
 Result<void> TieredCheckpointer::begin(const Tier& slow, const Tier* fast) {
@@ -321,11 +322,9 @@ Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
   PENSTOCK_TRY(ledger_.failure());
   const Clock::time_point now = Clock::now();
   if (now >= until)
-    return make_error(Errc::timed_out,
-                      "the fast tier '" + stores_.fast->tier().name +
-                          "' stayed full for the --on-full-timeout of " +
-                          format_seconds(std::chrono::duration<double>(policy_.block_for).count()) +
-                          drainer_->last_error_text());
+    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for the --on-full-timeout of {}{}",
+                      stores_.fast->tier().name, format_duration(policy_.block_for),
+                      drainer_->last_error_text());
   const Clock::time_point next_check = until - now > kPollInterval ? now + kPollInterval : until;
   // With nothing left to drain, only other processes can free space. They cannot wake this thread.
   if (drainer_->is_idle())

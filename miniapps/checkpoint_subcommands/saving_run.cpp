@@ -21,6 +21,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/checkpoint_manifest.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
+#include "miniapps/checkpoint/drain_progress.hpp"
 #include "miniapps/checkpoint/store.hpp"
 
 namespace penstock {
@@ -38,15 +39,21 @@ double seconds_since(Clock::time_point begin, Clock::time_point end) {
 // Counts the bytes that are written to each tier in each interval, on its own thread.
 class ByteSeries {
  public:
-  // The constructor reads the counters first: bytes may move before the thread starts.
+  // The constructor reads the counters. Call start() before bytes move.
   ByteSeries(const Tier& slow, const Tier* fast, std::chrono::nanoseconds interval)
       : slow_(slow),
         fast_(fast),
         interval_(interval),
         slow_before_(slow.backend->moved_bytes().written),
-        fast_before_(fast == nullptr ? 0 : fast->backend->moved_bytes().written),
-        thread_([this] { count_loop(); }) {}
+        fast_before_(fast == nullptr ? 0 : fast->backend->moved_bytes().written) {}
   ~ByteSeries() { end(); }
+
+  Result<void> start() {
+    return guarded([&]() -> Result<void> {
+      thread_ = std::jthread([this] { count_loop(); });
+      return success();
+    });
+  }
 
   void end() {
     {
@@ -138,20 +145,17 @@ SaveRequest request_of(const PayloadState& state, uint64_t step, const Payload& 
   return request;
 }
 
-// Collective. Waits until all checkpoints are durable, until none becomes durable for `patience`, or until a
-// signal comes.
-Result<void> wait_until_durable(Checkpointer& saver, std::chrono::nanoseconds patience, Communicator& ranks) {
-  Clock::time_point last_drain = Clock::now();
-  uint64_t drained_before = 0;
+// Collective. Waits until all checkpoints are durable, until the drain makes no progress for `patience`, or
+// until a signal comes. The error names no command that drains the rest, since run_saving() removes it.
+Result<void> wait_until_durable(Checkpointer& saver, const Tier& slow, std::chrono::nanoseconds patience,
+                                Communicator& ranks) {
+  DrainProgress progress(saver, slow);
   for (;;) {
     const Result<void> finalized = saver.finalize(kFinalizePoll);
     if (finalized.ok() || finalized.error().code != Errc::timed_out) return finalized;
     const auto check_progress = [&]() -> Result<void> {
       PENSTOCK_TRY(check_interrupt());
-      const uint64_t drained_now = saver.counts().drained;
-      if (drained_now != drained_before) last_drain = Clock::now();
-      drained_before = drained_now;
-      return Clock::now() - last_drain < patience ? success() : finalized;
+      return progress.stalled_for() < patience ? success() : finalized;
     };
     PENSTOCK_TRY(on_root(ranks, check_progress));
   }
@@ -196,11 +200,12 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
     const bool is_long = std::chrono::duration<double>(setup.step_time) * double(setup.steps) >= kLongRun;
     const std::chrono::nanoseconds interval = std::chrono::milliseconds(is_long ? 1000 : 100);
     ByteSeries series(slow, fast, interval);
+    PENSTOCK_TRY(all_ok(ranks, series.start()));
     const double offset_s = saver->now_s();
     const Clock::time_point begin = Clock::now();
     PENSTOCK_TRY(train_and_save(setup, *saver, state, ranks, begin, run, tick));
     const Clock::time_point trained_at = Clock::now();
-    PENSTOCK_TRY(wait_until_durable(*saver, policy.block_for, ranks));
+    PENSTOCK_TRY(wait_until_durable(*saver, slow, policy.block_for, ranks));
     const Clock::time_point drained_at = Clock::now();
     series.end();
     run.interval_s = std::chrono::duration<double>(interval).count();

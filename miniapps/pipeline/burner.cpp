@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
 
 namespace penstock {
 namespace {
@@ -79,8 +80,7 @@ Result<std::unique_ptr<Burner>> Burner::make(double cores) {
     return make_error(Errc::exhausted,
                       "no memory left for threads that occupy processors: choose a smaller burn=cpu:N");
   } catch (const std::system_error& error) {
-    return make_error(Errc::exhausted, "cannot start threads to occupy " + std::to_string(cores) +
-                                           " processors: " + error.what());
+    return no_more_threads(error, size_t(thread_count), "fewer processors to occupy (--burn, burn=cpu:N)");
   }
 }
 

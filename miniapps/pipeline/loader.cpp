@@ -27,6 +27,7 @@
 
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/system/threads.hpp"
 #include "miniapps/pipeline/in_place.hpp"
 
 namespace penstock {
@@ -217,8 +218,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory left for worker threads: choose fewer --threads");
   } catch (const std::system_error& error) {
-    return make_error(Errc::exhausted, "cannot start " + std::to_string(settings.threads) +
-                                           " worker threads: " + error.what() + ": choose fewer --threads");
+    return no_more_threads(error, settings.threads, "fewer --threads");
   }
 }
 

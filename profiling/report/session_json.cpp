@@ -6,13 +6,13 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/json_text.hpp"
+#include "io_backends/core/system/threads.hpp"
 #include "profiling/session/layers.hpp"
 
 namespace penstock {
@@ -359,12 +359,7 @@ Result<void> write_files_json(const FileSums& sums, const SessionFilter& filter,
   };
   for (size_t from = 0; from < part_count; from += texts.size()) {
     const size_t batch_parts = std::min(texts.size(), part_count - from);
-    {
-      std::vector<std::jthread> threads;
-      for (size_t i = 1; i < batch_parts; ++i)
-        threads.emplace_back([&, i] { make_text(from + i, texts[i]); });
-      make_text(from, texts[0]);
-    }
+    on_threads_or_here(unsigned(batch_parts), [&](unsigned i) { make_text(from + i, texts[i]); });
     for (size_t i = 0; i < batch_parts; ++i)
       if (std::fwrite(texts[i].data(), 1, texts[i].size(), out) != texts[i].size())
         return errno_error(errno, "cannot write", "the report");

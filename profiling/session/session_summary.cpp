@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include "io_backends/core/system/threads.hpp"
 #include "profiling/session/intervals.hpp"
 
 namespace penstock {
@@ -90,18 +91,14 @@ size_t summing_thread_count() {
 
 void each_in_threads(const FileSums& sums, const SessionFilter& filter, const EachInThread& each,
                      const EachInThread& left_out) {
-  // Each thread adds up its own part of the files. When this function returns, all threads have ended: the
-  // destructor of `other_threads` waits for them.
+  // Each thread adds up its own part of the files.
   const size_t threads = sums.entries() < kLeastEntriesForThreads ? 1 : summing_thread_count();
   const auto sum_part = [&](size_t thread_index) {
     sums.each_of_part(
         thread_index, threads, filter.wanted(), [&](const FileSum& file) { each(thread_index, file); },
         [&](const FileSum& file) { left_out(thread_index, file); });
   };
-  std::vector<std::jthread> other_threads;
-  for (size_t thread_index = 1; thread_index < threads; ++thread_index)
-    other_threads.emplace_back(sum_part, thread_index);
-  sum_part(0);
+  on_threads_or_here(unsigned(threads), sum_part);
 }
 
 SessionSummary summarise(const Session& session, const FileSums& sums, const SessionFilter& filter,

@@ -8,12 +8,11 @@
 #include "io_backends/core/system/durable_file.hpp"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/fd.hpp"
@@ -32,31 +31,30 @@ Result<void> call_hook(const FileStepHook& hook, std::string_view step) {
 // Whether both paths are names of the same file. It is used after link() has failed with EEXIST, because the
 // link may exist nevertheless: if an answer is lost, a network file system repeats the request, and the
 // repeated request finds the new name.
-bool same_file(const fs::path& one, const fs::path& other) {
+bool same_file(int folder, const char* one, const char* other) {
   struct stat one_status {};
   struct stat other_status {};
-  return ::lstat(one.c_str(), &one_status) == 0 && ::lstat(other.c_str(), &other_status) == 0 &&
+  return ::fstatat(folder, one, &one_status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         ::fstatat(folder, other, &other_status, AT_SYMLINK_NOFOLLOW) == 0 &&
          one_status.st_dev == other_status.st_dev && one_status.st_ino == other_status.st_ino;
 }
 
-// Renames `from` to `to` without replacing a file, and returns 0 or an errno. If the file system cannot do
-// that in one call, this function makes a hard link and then removes the old name. If the file system has no
-// hard links either, it checks that `to` is free and then renames. Between the check and the rename another
-// writer could take the name `to`. Only a random id in that name, which record files have, makes this
-// unlikely.
-int rename_noreplace(const fs::path& from, const fs::path& to) {
-  if (::syscall(SYS_renameat2, AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
-  if (errno != EINVAL && errno != ENOSYS) return errno;
-  if (::link(from.c_str(), to.c_str()) != 0 && !(errno == EEXIST && same_file(from, to))) {
-    if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
-    if (::access(to.c_str(), F_OK) == 0) return EEXIST;
-    return ::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
-  }
-  ::unlink(from.c_str());
-  return 0;
-}
-
 }  // namespace
+
+int rename_noreplace(int folder, const char* from, const char* to) {
+  if (::renameat2(folder, from, folder, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return errno;
+  // EPERM may also be the answer of a container that does not know the call. The link is made before the old
+  // name is removed. So after a crash between the two steps both names exist.
+  if (::linkat(folder, from, folder, to, 0) == 0 || (errno == EEXIST && same_file(folder, from, to))) {
+    ::unlinkat(folder, from, 0);
+    return 0;
+  }
+  if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
+  struct stat status {};
+  if (::fstatat(folder, to, &status, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+  return ::renameat(folder, from, folder, to) == 0 ? 0 : errno;
+}
 
 Result<void> write_all(int fd, std::string_view text, const fs::path& path) {
   while (!text.empty()) {
@@ -94,7 +92,7 @@ Result<void> write_durable_file(const fs::path& folder, const std::string& name,
   PENSTOCK_TRY(call_hook(hook, "rename"));
   const fs::path path = folder / name;
   const int rename_errno = replace ? (::rename(temporary_path.c_str(), path.c_str()) == 0 ? 0 : errno)
-                                   : rename_noreplace(temporary_path, path);
+                                   : rename_noreplace(AT_FDCWD, temporary_path.c_str(), path.c_str());
   if (rename_errno != 0) return errno_error(rename_errno, "cannot name", path.string());
   unfinished.cancel();
   PENSTOCK_TRY(call_hook(hook, "sync_dir"));

@@ -24,6 +24,13 @@ using FileStepHook = std::function<Result<void>(std::string_view step)>;
 Result<void> write_durable_file(const std::filesystem::path& folder, const std::string& name,
                                 std::string_view text, bool replace, const FileStepHook& hook = {});
 
+// Renames a file or a folder without replacing anything, and returns 0 or an errno (EEXIST if `to` exists).
+// The names are relative to the descriptor `folder`, or AT_FDCWD. If the file system or the process cannot do
+// that in one call, a file gets its new name by a hard link, which also succeeds only if the name is free.
+// For a folder, and without hard links, this function checks that `to` is free and then renames. Then another
+// process may take the name `to` between the check and the rename, and lose what it wrote there.
+int rename_noreplace(int folder, const char* from, const char* to);
+
 // Writes all of `text` to `fd`. `path` is for messages.
 Result<void> write_all(int fd, std::string_view text, const std::filesystem::path& path);
 

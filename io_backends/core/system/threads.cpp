@@ -23,13 +23,8 @@ double thread_seconds() {
   return double(time.tv_sec) + double(time.tv_nsec) * 1e-9;
 }
 
-Error no_more_threads(const std::system_error& error, size_t wanted) {
-  return Error{Errc::exhausted, error.code().value(),
-               "cannot start " + std::to_string(wanted) + " threads; ask for fewer"};
-}
-
 Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsigned)>& work, IfFewer if_fewer,
-                        const std::function<void()>& give_up) {
+                        const std::function<void()>& give_up, std::string_view fewer) {
   std::mutex mutex;
   Result<void> first_error;
   const auto store_error = [&](Error error) {
@@ -54,7 +49,7 @@ Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsig
       for (unsigned thread = 1; thread < threads; ++thread) other_threads.emplace_back(guarded, thread);
     } catch (const std::system_error& error) {
       all_started = if_fewer == IfFewer::go_on;
-      if (!all_started) fail_and_give_up(no_more_threads(error, threads));
+      if (!all_started) fail_and_give_up(no_more_threads(error, threads, fewer));
     } catch (const std::bad_alloc&) {
       all_started = if_fewer == IfFewer::go_on;
       if (!all_started) fail_and_give_up(make_error(Errc::exhausted, "no memory for threads"));
@@ -62,6 +57,17 @@ Result<void> on_threads(unsigned threads, const std::function<Result<void>(unsig
     if (all_started) guarded(0);
   }
   return first_error;
+}
+
+void on_threads_or_here(unsigned threads, const std::function<void(unsigned)>& work) {
+  std::vector<std::jthread> other_threads;
+  unsigned thread = 1;
+  try {
+    for (; thread < threads; ++thread) other_threads.emplace_back(work, thread);
+  } catch (const std::system_error&) {
+    for (; thread < threads; ++thread) work(thread);
+  }
+  work(0);
 }
 
 }  // namespace penstock
