@@ -71,7 +71,7 @@ MESSAGES = {
     "extra-argument": "one word too many",
     "failed-in-input-measurement": "before the training, while the input alone was measured",
     "farm-inside-tier": "is inside tier",
-    "farm-is-gone": "'{farm}', where links were made, is not there",
+    "farm-is-gone": "the link farm '{farm}' is not there: if it was made and then moved",
     "farm-of-another-plan": "was not made by this plan",
     "fast-folder-missing": "there is no folder '{fast}'",
     "fast-tier-ignored": "going on without it",

@@ -267,8 +267,9 @@ Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text,
 
 Result<void> check_chunk(const CheckpointFile& file, uint64_t index, uint32_t crc, std::string_view object) {
   if (index < file.chunks.size() && file.chunks[index] == crc) return success();
-  return make_error(Errc::corrupt, "'{}' differs from what was saved, from byte {} on", object,
-                    index * kCheckpointChunk);
+  const uint64_t begin = std::min(index * kCheckpointChunk, file.bytes);
+  return make_error(Errc::corrupt, "'{}' differs from what was saved, in the {} from byte {} on", object,
+                    format_size(std::min(kCheckpointChunk, file.bytes - begin)), begin);
 }
 
 }  // namespace penstock

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/limits.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/cgroup.hpp"
@@ -182,25 +183,25 @@ struct PayloadState::Memory {
 };
 
 Result<PayloadState::Memory*> PayloadState::Memory::map(uint64_t bytes) {
-  const auto no_memory = [&](uint64_t left) {
+  const auto no_memory = [&](std::string_view why) {
     return make_error(Errc::exhausted,
-                      "no memory for {} of trained state{}; start more ranks, or save an N-th of the "
-                      "payload: --payload NAME/8",
-                      format_size(bytes),
-                      left == 0 ? "" : fmt::format(" ({} are available)", format_size(left)));
+                      "no memory for {} of trained state{}; start more ranks, or save less: --payload SIZE, "
+                      "or NAME/8 for an N-th of a model",
+                      format_size(bytes), why);
   };
   const uint64_t left = available_memory();
-  if (bytes > uint64_t(PTRDIFF_MAX) - kHugePageBytes || (left != 0 && bytes > left)) return no_memory(left);
+  if (bytes > uint64_t(PTRDIFF_MAX) - kHugePageBytes || (left != 0 && bytes > left))
+    return no_memory(left == 0 ? "" : fmt::format(" ({} are available)", format_size(left)));
   const uint64_t length = bytes + kHugePageBytes;
   void* const mapped =
       ::mmap(nullptr, size_t(length), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return no_memory(left);
+  if (mapped == MAP_FAILED) return no_memory(memory_limit_text());
   // Huge pages mean fewer page faults and TLB misses. If the kernel gives none, small pages work as well.
   static_cast<void>(::madvise(mapped, size_t(length), MADV_HUGEPAGE));
   auto* const memory = new (std::nothrow) Memory;
   if (memory == nullptr) {
     ::munmap(mapped, size_t(length));
-    return no_memory(left);
+    return no_memory(memory_limit_text());
   }
   memory->mapped = mapped;
   memory->length = length;

@@ -21,6 +21,7 @@
 #include <string>
 #include <utility>
 
+#include "io_backends/core/limits.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 
@@ -51,7 +52,8 @@ Result<void> SnapshotWriter::reserve_memory(std::span<const FileView> files) {
   try {
     memory_.grow(bytes);
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, "no memory for a snapshot of " + format_size(bytes));
+    return make_error(Errc::exhausted,
+                      "no memory for a snapshot of " + format_size(bytes) + memory_limit_text());
   }
   return success();
 }

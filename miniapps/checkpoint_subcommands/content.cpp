@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/printable.hpp"
+#include "io_backends/core/limits.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/tier.hpp"
@@ -17,19 +18,26 @@ constexpr uint64_t kReadPieceBytes = uint64_t{16} << 20;  // bytes between two c
 
 Result<std::vector<Entry>> files_of(Tier& tier) {
   std::vector<Entry> all;
-  PENSTOCK_TRY(tier.backend->names().list("", [&](const Entry& entry) {
-    all.push_back(entry);
-    return true;
-  }));
+  std::vector<std::string> others;  // pipes, sockets, devices, and links to them
+  PENSTOCK_TRY(tier.backend->names().list_all(
+      "",
+      [&](const Entry& entry) {
+        all.push_back(entry);
+        return true;
+      },
+      [&](std::string_view name) { others.emplace_back(name); }));
   std::sort(all.begin(), all.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
+  const auto refuse = [&](std::string_view name, std::string_view why) {
+    return make_error(Errc::invalid_argument, "--from '{}': '{}' {}", tier.root, printable(name), why);
+  };
+  if (!others.empty())
+    return refuse(*std::min_element(others.begin(), others.end()),
+                  "is a pipe, a socket, a device or a link to one: a checkpoint has only files");
   for (const Entry& entry : all) {
-    const auto refuse = [&](std::string_view why) {
-      return make_error(Errc::invalid_argument, "--from '{}': '{}' {}", tier.root, printable(entry.name),
-                        why);
-    };
-    if (entry.folder) return refuse("is a folder: a checkpoint has only files");
+    if (entry.folder) return refuse(entry.name, "is a folder: a checkpoint has only files");
+    if (entry.dangling) return refuse(entry.name, "is a link to nothing: remove it");
     if (entry.name == kRestartName)
-      return refuse("is what restore writes next to the restored files: remove it first");
+      return refuse(entry.name, "is what restore writes next to the restored files: remove it first");
     if (const Result<void> named = check_checkpoint_file_name(entry.name); !named.ok())
       return make_error(named.error().code, "--from '{}': {}", tier.root, printable(named.error().what));
   }
@@ -40,7 +48,8 @@ Result<void> read_whole(Tier& tier, const std::string& name, uint64_t bytes, Buf
   try {
     memory.grow(bytes);
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, "no memory for the {} of '{}'", format_size(bytes), name);
+    return make_error(Errc::exhausted, "no memory for the {} of '{}'{}", format_size(bytes), name,
+                      memory_limit_text());
   }
   PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, tier.backend->open(name));
   for (uint64_t at = 0; at < bytes; at += kReadPieceBytes) {

@@ -77,9 +77,10 @@ Result<int> run_revert(const CommandContext& context) {
   std::vector<std::string> foreign_entries;
   for (const std::string& farm : state->link_farms) {
     if (!farm_is_there(farm))
-      warn(fmt::format(
-          "'{}', where links were made, is not there: if it was moved, its links to copies lead nowhere now",
-          printable(farm)));
+      warn(
+          fmt::format("the link farm '{}' is not there: if it was made and then moved, its links to copies "
+                      "lead nowhere now",
+                      printable(farm)));
     PENSTOCK_ASSIGN(const std::vector<std::string> kept, remove_farm(farm, tiers.slow, tiers.fast));
     for (const std::string& one : kept)
       foreign_entries.push_back(fmt::format("'{}': not a link of this plan", one));
