@@ -143,7 +143,11 @@ int finish(Result<int> result, std::string_view command) {
     std::perror("penstock: cannot write to standard output");
     if (code == 0) code = 1;
   }
-  return interrupted() ? 128 + interrupt_signal() : code;
+  // An error of usage, or of what this machine lacks, is not the signal's doing: a launcher ends the other
+  // ranks when one rank has failed in this way.
+  const bool has_own_reason =
+      code == exit_code(Errc::invalid_argument) || code == exit_code(Errc::unsupported);
+  return interrupted() && !has_own_reason ? 128 + interrupt_signal() : code;
 }
 
 // Joins the job that a launcher started, and runs the command as one of its ranks. Only rank 0 prints, and

@@ -90,19 +90,22 @@ class Run(penstock_cli.CliTest):
             done = self.profile("sh", "-c", f"trap 'exit 42' {name}; kill -{name} $PPID; while :; do sleep 0.05; done")
             self.assertEqual(done.returncode, 42, done.stderr)
 
-    def test_ignored_signals_stay_ignored(self):
+    def test_ignored_and_blocked_signals_stay_so(self):
+        blocked = {signal.SIGTERM, signal.SIGHUP, signal.SIGUSR2}
         ignored = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXFSZ, signal.SIGUSR1)
 
         def in_the_background():
             for number in ignored:
                 signal.signal(number, signal.SIG_IGN)
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
-        def ignored_by(words):
-            done = subprocess.run([*words, "grep", "SigIgn", "/proc/self/status"], cwd=self.dir, capture_output=True, text=True, check=True,
+        def ignored_and_blocked_by(words):
+            done = subprocess.run([*words, "grep", "-E", "SigIgn|SigBlk", "/proc/self/status"], cwd=self.dir, capture_output=True, text=True, check=True,
                                   restore_signals=False, preexec_fn=in_the_background)
-            return int(done.stdout.split()[1], 16) & 0x7fffffff  # glibc's posix_spawn() ignores two signals of its own, 32 and 33
+            # glibc's posix_spawn() ignores two signals of its own, 32 and 33.
+            return [int(word, 16) & 0x7fffffff for word in done.stdout.split()[1::2]]
 
-        self.assertEqual(ignored_by([penstock_cli.PENSTOCK, "profile", "run", "-o", "s", "--"]), ignored_by([]))
+        self.assertEqual(ignored_and_blocked_by([penstock_cli.PENSTOCK, "profile", "run", "-o", "s", "--"]), ignored_and_blocked_by([]))
 
     def test_descriptors_are_inherited(self):
         with open(self.dir / "out", "w", encoding="utf-8") as out:

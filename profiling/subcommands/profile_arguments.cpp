@@ -2,12 +2,9 @@
 //
 // Threads: the command's main thread.
 // Locks: none.
-// Signals: stop_on_hangup() installs a handler for SIGHUP, which only sets the flag of interrupt.hpp, as for
-// SIGINT. A SIGHUP that was ignored at the start (nohup) stays ignored.
 #include "profiling/subcommands/profile_arguments.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -18,7 +15,6 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/ranks/module.hpp"
-#include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/process_number.hpp"
@@ -122,14 +118,6 @@ Result<std::optional<uint64_t>> trace_limit_of(const Options& options) {
     return make_error(Errc::invalid_argument,
                       "--trace-limit is at least 128KiB, or 0: then calls are kept as long as there is room");
   return limit;
-}
-
-void stop_on_hangup() {
-  struct sigaction old_action {};
-  if (::sigaction(SIGHUP, nullptr, &old_action) != 0 || old_action.sa_handler == SIG_IGN) return;
-  struct sigaction action {};
-  action.sa_handler = [](int signal) { simulate_interrupt(signal); };
-  ::sigaction(SIGHUP, &action, nullptr);
 }
 
 void print_line(std::string_view text) {

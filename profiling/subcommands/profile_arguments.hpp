@@ -102,10 +102,6 @@ Result<std::string> profile_library();
 // Error: invalid_argument for a limit of at least 1 byte and less than 128 KiB.
 Result<std::optional<uint64_t>> trace_limit_of(const Options& options);
 
-// Makes SIGHUP (the terminal was closed) stop the command as Ctrl-C does. Without this, SIGHUP would kill the
-// command before it could undo what it did, such as switching a trace off.
-void stop_on_hangup();
-
 // Prints a line and a newline to stdout.
 void print_line(std::string_view text);
 

@@ -66,7 +66,6 @@ Result<int> run_serve(const CommandContext& context) {
   options.filter = filter_of(context.options, folder_texts);
   options.report_arguments = report_arguments(context);
   options.si_units = context.output.si_units;
-  stop_on_hangup();
   PENSTOCK_ASSIGN(HttpServer server, HttpServer::listen(uint16_t(port)));
   options.port = server.port();
   print_address(context, options);

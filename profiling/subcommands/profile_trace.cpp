@@ -86,7 +86,6 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
   constexpr auto kLeastPause = std::chrono::milliseconds(50);
   // the pause after an update is at least this many times as long as the update took
   constexpr int kPausePerUpdateTime = 10;
-  stop_on_hangup();
   const auto begin = steady_clock::now();
   TraceWindow window(std::move(targets));
   bool stopped = false;

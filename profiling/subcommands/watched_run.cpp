@@ -45,7 +45,6 @@ class BlockedSignals {
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
   const sigset_t& blocked() const { return blocked_; }
-  const sigset_t& old_mask() const { return old_mask_; }
 
  private:
   sigset_t blocked_{};
@@ -101,7 +100,7 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
   // shell that starts it in the background).
   for (const int signal : {SIGINT, SIGTERM, SIGBUS})
     if (was_ignored(signal)) std::signal(signal, SIG_IGN);
-  const SpawnAttributes attributes(signals.old_mask());
+  const SpawnAttributes attributes(signal_mask_before());
   const std::vector<char*> argument_pointers = pointers_to(argv);
   const std::vector<char*> variable_pointers = pointers_to(environment);
   pid_t child = 0;

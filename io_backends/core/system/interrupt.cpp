@@ -1,10 +1,8 @@
-// Signals: store_signal() and report_lost_mapping() are the signal handlers. They run on any thread at any
-// point. So they allocate nothing, take no lock, and use only lock-free atomics and async-signal-safe calls
-// (clock_gettime, write, _exit). A second SIGINT or SIGTERM, at least 1 s after the first, ends the process
-// at once.
-// Threads: any thread calls the other functions, except catch_interrupts(). Each thread has its own
-// ignored_until.
-// Lock: none.
+// Signals: store_signal(), count_continuing() and report_lost_mapping() are the signal handlers. They run on
+// any thread at any point. So they allocate nothing, take no lock, and use only lock-free atomics and
+// async-signal-safe calls (clock_gettime, write, _exit). A second request to stop, at least 1 s after the
+// first, ends the process at once, except SIGXCPU, which the kernel repeats every second. Threads: any thread
+// calls the other functions, except catch_interrupts(). Each thread has its own ignored_until. Lock: none.
 // Memory: only check_interrupt() allocates, for the error.
 #include "io_backends/core/system/interrupt.hpp"
 
@@ -22,16 +20,20 @@ namespace {
 
 std::atomic<int> caught_signal{0};
 std::atomic<int64_t> caught_at_ns{0};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+std::atomic<unsigned> continued{0};
+static_assert(std::atomic<unsigned>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<int64_t>::is_always_lock_free);
 
-sigset_t signals_ignored_before{};  // set once, by catch_interrupts()
+// Set once, by catch_interrupts().
+sigset_t signals_ignored_before{};
+sigset_t mask_before{};
 
 // If not null, this thread ignores a request to stop until the flag at this address becomes true. Only
 // IgnoreInterrupt sets the address.
 thread_local const std::atomic<bool>* ignored_until = nullptr;
 
-// The handler of SIGINT and SIGTERM. Stores the number of the first signal. If two signals arrive at once,
-// only one handler succeeds in the exchange and stores its number.
+// The handler of signals that ask the process to stop. Stores the number of the first one. If two signals
+// arrive at once, only one handler succeeds in the exchange and stores its number.
 void store_signal(int signal) {
   constexpr int64_t kSameRequestNs = 1'000'000'000;
   struct timespec now {};
@@ -40,9 +42,13 @@ void store_signal(int signal) {
   int64_t first_ns = 0;
   if (caught_at_ns.compare_exchange_strong(first_ns, now_ns)) {
     caught_signal.store(signal);
-  } else if (now_ns - first_ns >= kSameRequestNs) {
+  } else if (now_ns - first_ns >= kSameRequestNs && signal != SIGXCPU) {
     ::_exit(128 + signal);  // a second request: end at once
   }
+}
+
+void count_continuing(int /*signal*/) {
+  continued.fetch_add(1, std::memory_order_relaxed);
 }
 
 // The handler of SIGBUS. Its message names the usual cause: another process has made a mapped file shorter.
@@ -64,17 +70,31 @@ void catch_interrupts() {
     if (::sigaction(signal, &action, &old_action) == 0 && old_action.sa_handler == SIG_IGN)
       sigaddset(&signals_ignored_before, signal);
   };
-  install(SIGINT);
-  install(SIGTERM);
+  sigset_t requests{};
+  sigemptyset(&requests);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
+    sigaddset(&requests, signal);
+    install(signal);
+    // A program that nohup starts goes on when its terminal is closed.
+    if ((signal == SIGHUP || signal == SIGXCPU) && was_ignored(signal)) std::signal(signal, SIG_IGN);
+  }
+  ::pthread_sigmask(SIG_UNBLOCK, &requests, &mask_before);
   // With SIGXFSZ ignored, a write beyond the file size limit (ulimit -f) fails and does not end the process.
   action.sa_handler = SIG_IGN;
   install(SIGXFSZ);
   action.sa_handler = &report_lost_mapping;
   install(SIGBUS);
+  action.sa_handler = &count_continuing;
+  action.sa_flags = SA_RESTART;
+  install(SIGCONT);
 }
 
 bool was_ignored(int signal) {
   return sigismember(&signals_ignored_before, signal) == 1;
+}
+
+const sigset_t& signal_mask_before() {
+  return mask_before;
 }
 
 int interrupt_signal() {
@@ -82,10 +102,17 @@ int interrupt_signal() {
   return caught_signal.load(std::memory_order_relaxed);
 }
 
+unsigned times_continued() {
+  return continued.load(std::memory_order_relaxed);
+}
+
 Result<void> check_interrupt() {
   const int signal = interrupt_signal();
   if (signal == 0 || (ignored_until != nullptr && !ignored_until->load())) return success();
-  return make_error(Errc::interrupted, signal == SIGINT ? "interrupted" : "terminated");
+  return make_error(Errc::interrupted, signal == SIGINT    ? "interrupted"
+                                       : signal == SIGHUP  ? "ended with its terminal (SIGHUP)"
+                                       : signal == SIGXCPU ? "at the limit of processor time (ulimit -t)"
+                                                           : "terminated");
 }
 
 Result<void> sleep_until(std::chrono::steady_clock::time_point due) {

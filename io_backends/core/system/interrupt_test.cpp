@@ -28,6 +28,48 @@ TEST(Interrupt, TwoSignalsAtOnceAreOneRequest) {
   EXPECT_TRUE(lived_on) << "a terminal and the parent both tell a child: it must still write what it has";
 }
 
+TEST(Interrupt, AClosedTerminalAndTheLimitOfProcessorTimeAreRequests) {
+  for (const int signal : {SIGHUP, SIGXCPU}) {
+    EXPECT_TRUE(in_child_process([&] {
+      std::signal(signal, SIG_DFL);
+      catch_interrupts();
+      ::raise(signal);
+      EXPECT_EQ(interrupt_signal(), signal);
+    }));
+    EXPECT_TRUE(in_child_process([&] {
+      std::signal(signal, SIG_IGN);
+      catch_interrupts();
+      ::raise(signal);
+      EXPECT_FALSE(interrupted());
+    }));
+  }
+}
+
+TEST(Interrupt, TheLimitOfProcessorTimeIsToldEverySecond) {
+  EXPECT_TRUE(in_child_process([] {
+    catch_interrupts();
+    ::raise(SIGXCPU);
+    std::this_thread::sleep_for(1100ms);
+    ::raise(SIGXCPU);
+    EXPECT_EQ(interrupt_signal(), SIGXCPU);
+  }));
+}
+
+TEST(Interrupt, BlockedRequestsArrive) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU})
+    EXPECT_TRUE(in_child_process([&] {
+      sigset_t mask{};
+      sigemptyset(&mask);
+      sigaddset(&mask, signal);
+      std::signal(signal, SIG_DFL);
+      ::pthread_sigmask(SIG_BLOCK, &mask, nullptr);
+      ::raise(signal);
+      catch_interrupts();
+      EXPECT_EQ(interrupt_signal(), signal);
+      EXPECT_EQ(sigismember(&signal_mask_before(), signal), 1);
+    }));
+}
+
 TEST(Interrupt, ASecondRequestEndsTheProcess) {
   EXPECT_FALSE(in_child_process([] {
     catch_interrupts();
