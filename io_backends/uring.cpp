@@ -12,7 +12,9 @@
 // ~UringQueue() waits for all reads.
 // Crash: the kernel ends the requests with the process. This file writes no files.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <liburing.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -79,6 +81,18 @@ class UringReader final : public DirectReader {
   const uint64_t number_ = next();
 };
 
+// What to do about a ring that the kernel has no memory for; "" if that is not known.
+std::string remedy_for(int sys_errno) {
+  rlimit locked{};
+  if (sys_errno != ENOMEM || ::getrlimit(RLIMIT_MEMLOCK, &locked) != 0 || locked.rlim_cur == RLIM_INFINITY)
+    return "";
+  return fmt::format(
+      "; the rings of all threads together may lock {} KiB of memory (ulimit -l): raise that limit, or "
+      "choose "
+      "fewer --threads or a smaller --depth",
+      locked.rlim_cur / 1024);
+}
+
 class UringFiles final : public DirectFiles {
  public:
   UringFiles(std::string_view path, const Options& options)
@@ -89,7 +103,7 @@ class UringFiles final : public DirectFiles {
     caps_.queue_is_cheaper = caps_.async && caps_.bypasses_cache;
     if (sys_errno == 0) return;
     remark(std::string("io_uring is not available here (") + std::strerror(sys_errno) +
-           "): threads that block keep reads in flight instead");
+           remedy_for(sys_errno) + "): threads that block keep reads in flight instead");
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
@@ -196,8 +210,11 @@ class UringQueue final : public Queue {
 Result<void> UringQueue::begin() {
   auto ring = std::make_unique<UringRing>();
   const int sys_errno = ring->set_up(slots_.size(), files_.sqpoll());
-  if (sys_errno != 0)
-    return errno_error(sys_errno, "cannot set up", "an io_uring of depth " + std::to_string(slots_.size()));
+  if (sys_errno != 0) {
+    const Error failed =
+        errno_error(sys_errno, "cannot set up", fmt::format("an io_uring of depth {}", slots_.size()));
+    return make_error(failed.code, failed.message() + remedy_for(sys_errno));
+  }
   ring_ = std::move(ring);
   owner_thread_ = thread_number();
   table_.assign(ring_->table_files(), {});
