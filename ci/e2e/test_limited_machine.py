@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -116,24 +117,63 @@ class LimitedMachine(CorpusTest):
                     [record] = map(json.loads, self.in_group(group, "read", "pics", *QUICK, "--json").stdout.splitlines())
                     self.assertAlmostEqual(record["environment"]["cgroup"]["cpus"], processors, delta=0.01)
 
+    def test_steps_whose_work_was_measured_under_a_quota_are_no_steps(self):
+        with self.limited_group(0.05) as (_, inner):
+            done = self.in_group(inner, "train", "stream", "--data", "pics", "--batch", 4, "--epochs", 2, "--accelerator", "emulated:step=5ms,burn=cpu:1", "--json")
+        record = json.loads(done.stdout)
+        self.assertEqual(record["verdict"], "client_bound")
+        if record["metrics"]["step_overshoot"]["value"] < -0.1:
+            self.assertIn("early", record["reason"])
+
     def test_threads_by_default_are_no_more_than_the_quota(self):
         with self.limited_group(0.3) as (_, inner):
             done = self.in_group(inner, "train", "alexnet", "--data", "pics", "--batch", 4, "--steps", 2, "--accelerator", "emulated:step=10ms", "--json")
         self.assertEqual(json.loads(done.stdout)["parameters"]["threads"], 1)
 
-    def test_rings_without_registered_buffers_are_named(self):
+    def without_rights(self):
+        """What starts a program without root's rights, which has no limit of locked memory."""
         prepare = ["setpriv", f"--reuid={os.getuid() or 65534}", f"--regid={os.getgid() or 65534}", "--clear-groups"] if os.geteuid() == 0 else []
         if prepare and not shutil.which("setpriv"):
             self.skipTest("no setpriv here")
         self.dir.chmod(0o755)
         (self.dir / "res").mkdir()
         (self.dir / "res").chmod(0o777)
+        return prepare
+
+    def test_rings_without_registered_buffers_are_named(self):
+        prepare = self.without_rights()
         words = ["read", f"uring:{self.dir}/pics", "--threads", 2, "--depth", 32, *QUICK[2:], "--no-config", "--results", self.dir / "res"]
         # The limit is that of the user, so other programs of the same user may leave too little for the ring itself.
         recorded = self.run_after([*prepare, "sh", "-c", 'ulimit -l 64 && exec "$@"'], *words, "--json", expect=None)
         if recorded.returncode != 0 or not re.search("regist", json.dumps(json.loads(recorded.stdout)["tiers"])):
             self.skipTest("buffers are registered here, or there is no io_uring")
         self.assertRegex(recorded.stderr, "regist")
+
+    def wait_for(self, is_so):
+        end = time.monotonic() + penstock_cli.PATIENCE_S
+        while not is_so():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def test_a_stop_is_not_taken_for_the_work(self):
+        process = self.start("train", "stream", "--data", "pics", "--batch", 1, "--steps", 60, "--accelerator", "emulated:step=50ms", "--json",
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        self.wait_for(lambda: len(list(pathlib.Path(f"/proc/{process.pid}/task").iterdir())) > 1)
+        process.send_signal(signal.SIGSTOP)
+        self.wait_for(lambda: ") T " in pathlib.Path(f"/proc/{process.pid}/stat").read_text())
+        process.send_signal(signal.SIGCONT)
+        out, err = process.communicate(timeout=penstock_cli.PATIENCE_S)
+        [record] = map(json.loads, out.splitlines())
+        self.assertEqual((record["verdict"], record["environment"]["continued"]), ("client_bound", 1), err)
+
+    def test_rings_without_memory_name_the_limit(self):
+        prepare = self.without_rights()
+        words = ["read", f"uring:{self.dir}/pics", "--threads", 8, "--depth", 256, *QUICK[2:], "--no-config", "--results", self.dir / "res"]
+        done = self.run_after([*prepare, "sh", "-c", 'ulimit -l 16 && exec "$@"'], *words, expect=None)
+        if done.returncode == 0 and "Cannot allocate memory" not in done.stderr:
+            self.skipTest("rings take no locked memory here, or there is no io_uring")
+        self.assertIn("ulimit -l", done.stderr)
 
     def test_no_stage_is_the_bottleneck_of_a_busy_accelerator(self):
         for _ in range(5):

@@ -67,10 +67,16 @@ void add_verdict(const TrainOutcome& outcome, const TrainPlan& plan, Trial& tria
                                          (losses.named.empty() ? "" : losses.named.front().why));
   }
   const double overshoot = outcome.figures.step_overshoot.value_or(0);
-  if (overshoot <= plan.overshoot_tolerance()) return;
-  const std::string reason = "the median step ended " + format_percent(overshoot) +
-                             " late: this machine was too busy to emulate the accelerator" +
-                             (plan.threads > 1 ? " (fewer --threads leave it a processor)" : "");
+  constexpr double kEarlyTolerance = 0.1;
+  const bool is_early = plan.burns_processors() && overshoot < -kEarlyTolerance;
+  if (!is_early && overshoot <= plan.overshoot_tolerance()) return;
+  const std::string reason =
+      is_early ? "the median step ended " + format_percent(-overshoot) +
+                     " early: the work of burn=cpu was measured while the processors were not free, so it is "
+                     "too little"
+               : "the median step ended " + format_percent(overshoot) +
+                     " late: this machine was too busy to emulate the accelerator" +
+                     (plan.threads > 1 ? " (fewer --threads leave it a processor)" : "");
   if (!plan.searches_accelerators) plan.warn(reason);
   trial.verdict(Verdict::client_bound, reason);
 }

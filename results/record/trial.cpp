@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
@@ -231,6 +232,20 @@ void Run::add_throttling(Trial& trial) {
   trial.verdict(Verdict::client_bound, text);
 }
 
+void Run::add_stops(Trial& trial) {
+  const unsigned continued = times_continued();
+  const unsigned times = continued - std::exchange(last_continued_, continued);
+  if (times == 0) return;
+  trial.record_.environment["continued"] = times;
+  const std::string text = fmt::format(
+      "this process got SIGCONT {} while it measured, so it was probably stopped (SIGSTOP, Ctrl-Z): its "
+      "times "
+      "then include the pause",
+      count_of(times, "time"));
+  if (root()) context_.warn(text);
+  trial.verdict(Verdict::client_bound, text);
+}
+
 void Run::log_remark(const std::string& tier, const std::string& remark) {
   const std::string text = tier + ": " + remark;
   if (logged_remarks_.insert(text).second) context_.log(text);
@@ -238,6 +253,7 @@ void Run::log_remark(const std::string& tier, const std::string& remark) {
 
 void Run::add(Trial trial) {
   add_throttling(trial);
+  add_stops(trial);
   if (root())
     for (const auto& tier : trial.record_.tiers)
       for (const Json& remark : tier.value("remarks", Json::array()))

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "results/record/environment.hpp"
 #include "results/record/record.hpp"
@@ -74,6 +75,7 @@ class Run {
   // stopped the program, the verdict of the trial becomes `interrupted`. The record says for how long a
   // processor quota kept the processes of the cgroup from running (environment.throttled_s; absent if that is
   // unknown). If that is 5% of the time that the quota allows or more, the verdict becomes client_bound.
+  // So it does if the process was continued after a stop since the trial before (environment.continued).
   void add(Trial trial);
   std::span<const Record> records() const { return records_; }
 
@@ -103,6 +105,7 @@ class Run {
   std::vector<std::string> work_of(const Json& parameters) const;
   bool root() const { return context_.communicator.root(); }
   void add_throttling(Trial& trial);
+  void add_stops(Trial& trial);
   void log_remark(const std::string& tier, const std::string& remark);
 
   CommandContext context_;
@@ -118,6 +121,7 @@ class Run {
   // until then.
   std::chrono::steady_clock::time_point last_added_ = std::chrono::steady_clock::now();
   std::optional<double> last_throttled_s_;  // absent: unknown
+  unsigned last_continued_ = times_continued();
 };
 
 }  // namespace penstock

@@ -36,13 +36,13 @@ void describe_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
       add_sentence(out, too_busy ? Tone::caution : Tone::finding, "prefetch",
                    "Prefetching took away {} of the waiting ({}){}.",
                    *hidden >= 0 ? format_percent(*hidden) : "none", waited,
-                   too_busy ? ", in cells where this machine was too busy to emulate the accelerator" : "");
+                   too_busy ? ", in cells with the verdict client_bound" : "");
     } else if (const auto overlap = metric_value(*record, kInputOverlap); overlap && *overlap >= 0) {
       add_sentence(out, too_busy ? Tone::caution : Tone::finding, "prefetch",
                    "Prefetching hid {} of the input's own time behind the steps ({}, prefetch {}; its own "
                    "time is that of the same pipeline without an accelerator){}.",
                    format_percent(*overlap), group.title, prefetch,
-                   too_busy ? ", where this machine was too busy to emulate the accelerator" : "");
+                   too_busy ? "; its verdict is client_bound" : "");
     }
   }
 }
