@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/files/mounts.hpp"
@@ -180,10 +181,16 @@ bool CacheControl::drop_all(CacheState& state) {
 Result<void> CacheControl::make_cold(CacheState& state) {
   if (drop_all(state)) return success();
   state.method = "evict";
+  std::mutex mutex;
   return parallel_for(manifest_.objects(), helper_threads_, 1, [&](unsigned, uint64_t object) {
-    // Ignore errors: measure_residency() later checks all files.
-    if (const auto path = tier_.backend->native_path(samples_.name(uint32_t(object))))
-      static_cast<void>(calls_.evict(*path).ok());
+    // An error does not end this: measure_residency() later checks all files.
+    const auto path = tier_.backend->native_path(samples_.name(uint32_t(object)));
+    if (!path) return success();
+    if (const Result<void> evicted = calls_.evict(*path);
+        !evicted.ok() && evicted.error().code != Errc::not_found) {
+      const std::lock_guard lock(mutex);
+      if (evict_error_.empty()) evict_error_ = evicted.error().message();
+    }
     return success();
   });
 }
@@ -204,17 +211,19 @@ Result<CacheOutcome> CacheControl::prepare() {
 
   Residency all_files;
   bool state_reached = requested_ == CacheRequest::asis;
-  for (int attempt = 0; attempt < kMostCacheTries; ++attempt) {
+  int attempt = 0;
+  evict_error_.clear();
+  while (attempt < kMostCacheTries) {
     // Before another try, wait a little: pages that a read-ahead is still filling cannot be evicted, and a
     // read-ahead ends soon.
-    if (attempt > 0) std::this_thread::sleep_for(kPauseBetweenTries);
+    if (attempt++ > 0) std::this_thread::sleep_for(kPauseBetweenTries);
     if (requested_ == CacheRequest::cold) PENSTOCK_TRY(make_cold(state));
     if (requested_ == CacheRequest::warm) state.method = "reread";
     PENSTOCK_ASSIGN(all_files, measure_residency(requested_ == CacheRequest::warm));
     if (requested_ == CacheRequest::cold) state_reached = all_files.fraction() <= kMostCachedIfCold;
     if (requested_ == CacheRequest::warm)
       state_reached = all_files.total_bytes == 0 || all_files.fraction() >= kLeastCachedIfWarm;
-    if (!all_files.verified || state_reached) break;
+    if (!all_files.verified || state_reached || !evict_error_.empty()) break;
   }
   state.client_metadata = "warm";
   if (!all_files.verified) {
@@ -225,10 +234,11 @@ Result<CacheOutcome> CacheControl::prepare() {
   }
   if (all_files.verified && !state_reached) {
     outcome.verdict = requested_ == CacheRequest::cold ? Verdict::not_cold : Verdict::not_warm;
-    outcome.reason = "after " + std::to_string(kMostCacheTries) + " tries " +
+    outcome.reason = "after " + count_of(uint64_t(attempt), "try", "tries") + " " +
                      std::to_string(int(all_files.fraction() * 100)) + "% of '" + tier_.name +
                      "' is in the page cache; " + std::string(cache_request_name(requested_)) + " means at " +
-                     (requested_ == CacheRequest::cold ? "most 1%" : "least 99%");
+                     (requested_ == CacheRequest::cold ? "most 1%" : "least 99%") +
+                     (evict_error_.empty() ? "" : "; " + evict_error_);
   }
   if (state.method == "drop" && calls_.drop().ok()) state.client_metadata = "cold";
   return outcome;

@@ -108,6 +108,7 @@ class CacheControl {
   const std::string host_cache_;
   uint64_t warmed_bytes_ = 0;
   std::string drop_error_;
+  std::string evict_error_;  // why the first file could not be evicted; "" if all could
   bool prepares_on_each_rank_ = false;
 };
 

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,6 +22,7 @@ constexpr uint64_t kFiles = 40;
 // A simulated kernel whose page cache can obey, refuse to evict, or not report what is resident.
 struct Kernel {
   bool evicts = true;
+  int evict_errno = 0;
   bool warms = true;
   bool reports_residency = true;
   bool may_drop = true;
@@ -40,6 +43,7 @@ struct Kernel {
     calls.evict = [this](const std::filesystem::path& file) -> Result<void> {
       std::lock_guard lock(mutex);
       ++evictions;
+      if (evict_errno != 0) return errno_error(evict_errno, "cannot evict", file.filename().string());
       if (evicts) resident[file.filename().string()] = false;
       return success();
     };
@@ -102,6 +106,16 @@ TEST_F(CacheControlTest, NotColdAfterThreeTries) {
   EXPECT_EQ(outcome.state.resident_fraction_before, 1.0);
   EXPECT_NE(outcome.reason.find("'disk'"), std::string::npos);
   EXPECT_EQ(kernel_.evictions, 3 * int(kFiles));
+}
+
+TEST_F(CacheControlTest, NotColdAfterOneTryIfTheKernelRefuses) {
+  kernel_.evict_errno = EPERM;
+  const CacheOutcome outcome = control(CacheRequest::cold).prepare().value();
+  EXPECT_EQ(outcome.verdict, Verdict::not_cold);
+  EXPECT_NE(outcome.reason.find(std::strerror(EPERM)), std::string::npos) << outcome.reason;
+  EXPECT_EQ(kernel_.evictions, int(kFiles));
+  kernel_.evict_errno = ENOENT;
+  EXPECT_EQ(control(CacheRequest::cold).prepare()->reason.find("cannot evict"), std::string::npos);
 }
 
 TEST_F(CacheControlTest, WarmReadsOnlyFilesThatAreNotCached) {
