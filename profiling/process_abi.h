@@ -49,7 +49,9 @@ enum penstock_not_loaded {
   PENSTOCK_GAINS_RIGHTS = 1,   // set-user-ID, set-group-ID or capabilities: its loader ignores LD_PRELOAD
   PENSTOCK_OTHER_MACHINE = 2,  // it is a 32-bit program, or one for another processor
   PENSTOCK_OTHER_LIBC = 3,     // its loader is not glibc's
-  PENSTOCK_STATIC = 4          // it has no loader
+  PENSTOCK_STATIC = 4,         // it has no loader
+  // RLIMIT_DATA or RLIMIT_AS allows so little memory that it might not start with the library.
+  PENSTOCK_LITTLE_MEMORY = 5
 };
 
 struct penstock_event {

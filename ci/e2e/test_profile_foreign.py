@@ -124,6 +124,17 @@ class Foreign(ProgramsTest):
                     reason = {"static": "static program", "32": "32-bit", "musl": "C library"}[name.removeprefix("script-")]
                     self.assertIn(reason, summary["unwatched"][0]["reason"])
 
+    def test_a_program_with_little_memory(self):
+        for limit in ("-d 300", "-v 4500"):
+            with self.subTest(limit):
+                words = ["sh", "-c", f"ulimit {limit}; cp /etc/hostname {self.folder}/copied"]
+                if subprocess.run(words, check=False, capture_output=True).returncode != 0:
+                    continue  # the program cannot run with so little
+                summary, _, _ = self.profiled(words, quiet=True)
+                [program] = summary["unwatched"]
+                self.assertEqual(pathlib.Path(program["program"]).name, "cp")
+                self.assertIn("memory", program["reason"])
+
     def test_a_program_that_gains_rights(self):
         if os.geteuid() != 0 or os.statvfs(self.folder).f_flag & os.ST_NOSUID:
             self.skipTest("no program can gain rights here")

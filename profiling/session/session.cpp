@@ -240,7 +240,8 @@ void find_unwatched(Session& session) {
                                      .started_by_attached = is_attached,
                                      .not_loaded = why == not_loaded.end() ? PENSTOCK_LOADED : why->second};
       if (event.kind == PENSTOCK_EVENT_NOT_LOADED) {
-        not_loaded[text] = event.pid <= PENSTOCK_STATIC ? penstock_not_loaded(event.pid) : PENSTOCK_LOADED;
+        not_loaded[text] =
+            event.pid <= PENSTOCK_LITTLE_MEMORY ? penstock_not_loaded(event.pid) : PENSTOCK_LOADED;
       } else if (event.kind == PENSTOCK_EVENT_EXEC) {
         executed_program = program;
       } else if (event.kind == PENSTOCK_EVENT_SPAWN &&
@@ -276,6 +277,8 @@ std::string reason_text(const UnwatchedProgram& program) {
       return "its C library is not glibc";
     case PENSTOCK_STATIC:
       return "a static program, which loads no library";
+    case PENSTOCK_LITTLE_MEMORY:
+      return "its limits of memory (ulimit -d, ulimit -v) leave no room for the library";
     case PENSTOCK_LOADED:
       break;
   }
