@@ -20,6 +20,7 @@ HEADERS = r"""
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,6 +207,40 @@ class Named(LostProgramsTest):
     def test_shells_of_libc_with_the_library_are_recorded(self):
         session, written = self.watched(self.compiled('int main(void) { return system("echo hello > said"); }', "shell"))
         self.assertEqual((session["unwatched"], written), ([], {"said": 6}))
+
+
+class WaitsBeforeItsFirstCall(LostProgramsTest):
+    def test_a_forked_child_that_has_no_file_yet(self):
+        program = self.compiled("""int main(void) {
+  sigset_t usr1;
+  sigemptyset(&usr1);
+  sigaddset(&usr1, SIGUSR1);
+  sigprocmask(SIG_BLOCK, &usr1, NULL);
+  const int child = fork();
+  if (child != 0) { char text[20]; const int bytes = sprintf(text, "%d", child); int fd = open("pid", O_CREAT | O_WRONLY, 0600); return write(fd, text, bytes) != bytes; }
+  int got;
+  sigwait(&usr1, &got);
+  _exit(put("late", 777)); }""", "waits")
+
+        def ask(*words):
+            return subprocess.run([PENSTOCK, "profile", *words], cwd=self.folder, capture_output=True, text=True, check=True).stdout
+
+        def session():
+            return json.loads(ask("report", "session", "--json").splitlines()[0])
+
+        with open(self.folder / "said", "w", encoding="utf-8") as said:
+            subprocess.run([PENSTOCK, "profile", "run", "-o", "session", "--", program], cwd=self.folder, check=True, stdin=subprocess.DEVNULL,
+                           stdout=subprocess.DEVNULL, stderr=said)
+        child = int((self.folder / "pid").read_text())
+        self.addCleanup(subprocess.run, ["kill", "-KILL", str(child)], check=False, stderr=subprocess.DEVNULL)
+        self.assertEqual((session()["processes"], session()["waiting_children"]), (1, 1))
+        for text in ((self.folder / "said").read_text(), ask("status", "session"), ask("report", "session")):
+            self.assertIn("1 forked child runs", text)
+        os.kill(child, signal.SIGUSR1)
+        while pathlib.Path(f"/proc/{child}").exists():
+            time.sleep(0.01)
+        self.assertEqual((session()["processes"], session()["waiting_children"]), (2, 0))
+        self.assertEqual((self.folder / "late").stat().st_size, 777)
 
 
 class WaitsForASignal(LostProgramsTest):

@@ -208,6 +208,7 @@ void append_session_json(std::string& out, const Session& session, const Session
   append_number(out, "images", session.process_files.size());
   append_number(out, "threads", coverage.threads);
   append_number(out, "running_processes", coverage.running_processes);
+  append_number(out, "waiting_children", coverage.waiting_children);
   append_list(out, "exit_codes", session.exit_codes,
               [&](int code) { out += code < 0 ? "null" : std::to_string(code); });
   append_list(out, "detached", session.detach_times, [&](const std::string& time) {

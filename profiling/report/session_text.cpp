@@ -192,6 +192,20 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   return text;
 }
 
+}  // namespace
+
+std::string still_running_text(const SessionCoverage& coverage) {
+  std::string text;
+  if (coverage.running_processes > 0)
+    text = count_of(coverage.running_processes, "process still runs", "processes still run");
+  if (coverage.waiting_children > 0)
+    text += fmt::format("{}{} and made no call yet", text.empty() ? "" : "; ",
+                        count_of(coverage.waiting_children, "forked child runs", "forked children run"));
+  return text;
+}
+
+namespace {
+
 // Returns how each run or attach in session.json ended: the exit code of its program, or the time at which
 // the user detached.
 std::string end_text(const Session& session, const SessionSummary& summary) {
@@ -206,11 +220,8 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
       ending += fmt::format(" (as by signal {}, {})", code - 128, ::strsignal(code - 128));
     text += (text.empty() ? "" : "; ") + ending;
   }
-  if (summary.coverage.running_processes > 0)
-    text += fmt::format(
-        "{}{}", text.empty() ? "" : "; ",
-        count_of(summary.coverage.running_processes, "process still runs", "processes still run"));
-  return text;
+  const std::string running = still_running_text(summary.coverage);
+  return text + (text.empty() || running.empty() ? "" : "; ") + running;
 }
 
 // Says how many single calls were recorded, and from when to when. The times matter if the trace was on for

@@ -1,7 +1,10 @@
 #include "profiling/session/session_coverage.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <compare>
+#include <fstream>
 #include <limits>
 #include <map>
 #include <optional>
@@ -262,8 +265,32 @@ bool writer_runs(const ProcessFile& process_file, std::string_view this_host) {
   return running_writer(process_file, this_host) != 0;
 }
 
+size_t waiting_children(const Session& session) {
+  const std::string host = this_host();
+  const uint32_t pid_namespace = own_pid_namespace();
+  std::map<uint32_t, std::string> parents_files;  // pid of a child -> name of its parent's file
+  for (const auto& process_file : session.process_files) {
+    const uint32_t files_namespace = process_file->header().pid_namespace;
+    if (process_file->host() != host || (files_namespace != 0 && files_namespace != pid_namespace)) continue;
+    process_file->view().each_event([&](const penstock_event& event, std::string_view) {
+      if (event.kind == PENSTOCK_EVENT_FORK && event.pid != 0)
+        parents_files[event.pid] = process_file->path().filename().string();
+      else if (event.kind == PENSTOCK_EVENT_REAP)
+        parents_files.erase(event.pid);
+    });
+  }
+  for (const auto& process_file : session.process_files) parents_files.erase(process_file->header().pid);
+  return size_t(std::ranges::count_if(parents_files, [](const auto& child) {
+    std::ifstream mappings(fmt::format("/proc/{}/maps", child.first));
+    for (std::string line; std::getline(mappings, line);)
+      if (line.ends_with("/" + child.second)) return true;
+    return false;
+  }));
+}
+
 SessionCoverage coverage_of(const Session& session) {
   SessionCoverage coverage;
+  coverage.waiting_children = waiting_children(session);
   const std::string host = this_host();
   const ProcessTree tree(session);
   std::vector<ProcessCounts> counts(session.processes.size());

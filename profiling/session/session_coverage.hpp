@@ -31,6 +31,9 @@ struct SessionCoverage {
   size_t unknown_processes = 0;  // processes left out of the comparison, including cut_processes
   size_t cut_processes = 0;      // processes with a file from which bytes are missing
   size_t running_processes = 0;  // processes that run on this machine at present
+  // Forked children that run on this machine and have made no call yet, so that they have no file. They are
+  // no part of running_processes.
+  size_t waiting_children = 0;
   size_t threads = 0;
   // failed calls that were not counted for a file, because the thread had not used the file's name before
   uint64_t missed_calls = 0;
@@ -40,6 +43,10 @@ struct SessionCoverage {
 // True if the process that writes this file is running, and the file was made on the machine `this_host`
 // (this_host() in kernel_processes.hpp).
 bool writer_runs(const ProcessFile& process_file, std::string_view this_host);
+
+// Returns how many forked children run on this machine and have made no call yet. The kernel tells it by the
+// session file of their parent, which they still map; those of other users remain unknown and are left out.
+size_t waiting_children(const Session& session);
 
 // Calculates the coverage. For a process that still runs on this machine, it reads the kernel's current
 // counters.

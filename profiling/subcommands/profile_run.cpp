@@ -125,6 +125,8 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
     text += fmt::format("; {} of the trace dropped", count_of(summary.drops.segments, "call"));
   if (!session->unwatched.empty())
     text += fmt::format("; {} could not be watched", count_of(session->unwatched.size(), "program"));
+  if (const std::string running = still_running_text(summary.coverage); !running.empty())
+    text += "; " + running;
   print_message(text);
   print_message("to show it: penstock profile report " + shell_word(folder.string()));
 }

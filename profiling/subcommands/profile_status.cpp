@@ -5,12 +5,14 @@
 #include <fstream>
 #include <string_view>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/live/recording_process.hpp"
 #include "profiling/live/trace_window.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/session/process_number.hpp"
+#include "profiling/session/session_coverage.hpp"
 #include "profiling/subcommands/profile_arguments.hpp"
 
 namespace penstock {
@@ -91,7 +93,15 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
 Result<void> report_session(const CommandContext& context, const std::string& word) {
   PENSTOCK_ASSIGN(const TraceTargets targets, trace_targets(std::span(&word, 1)));
   PENSTOCK_ASSIGN(const std::vector<RecordingProcess> processes, recording_processes(targets.folders[0]));
-  if (processes.empty() && !context.output.json) print_line(fmt::format("nothing runs now in '{}'", word));
+  if (!context.output.json) {
+    const Result<Session> session = open_session(targets.folders);
+    const size_t waiting = session.ok() ? waiting_children(*session) : 0;
+    if (waiting > 0)
+      print_line(fmt::format("{} and made no call yet",
+                             count_of(waiting, "forked child runs", "forked children run")));
+    else if (processes.empty())
+      print_line(fmt::format("nothing runs now in '{}'", word));
+  }
   for (const RecordingProcess& process : processes) {
     if (context.output.json) {
       Json row = process_json(process);
