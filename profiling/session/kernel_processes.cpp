@@ -60,6 +60,13 @@ uint64_t process_start(uint32_t pid) {
   return start_ticks_in(stat_of(pid));
 }
 
+bool maps_file(uint32_t pid, const std::string& name) {
+  std::ifstream mappings(fmt::format("/proc/{}/maps", pid));
+  for (std::string line; std::getline(mappings, line);)
+    if (line.ends_with("/" + name)) return true;
+  return false;
+}
+
 uint32_t own_pid_namespace() {
   struct stat status {};
   return ::stat("/proc/self/ns/pid", &status) == 0 ? uint32_t(status.st_ino) : 0;

@@ -1,10 +1,7 @@
 #include "profiling/session/session_coverage.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <compare>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <optional>
@@ -280,12 +277,8 @@ size_t waiting_children(const Session& session) {
     });
   }
   for (const auto& process_file : session.process_files) parents_files.erase(process_file->header().pid);
-  return size_t(std::ranges::count_if(parents_files, [](const auto& child) {
-    std::ifstream mappings(fmt::format("/proc/{}/maps", child.first));
-    for (std::string line; std::getline(mappings, line);)
-      if (line.ends_with("/" + child.second)) return true;
-    return false;
-  }));
+  return size_t(std::ranges::count_if(
+      parents_files, [](const auto& child) { return maps_file(child.first, child.second); }));
 }
 
 SessionCoverage coverage_of(const Session& session) {

@@ -134,8 +134,7 @@ TEST(Sentences, WhatStepsThatBurnProcessorsLostIsNotTheBarriers) {
 TEST(Sentences, CellsThatThisMachineLimitedAreNoFindings) {
   Record busy = train_cell(4, 2.5);
   busy.verdict = Verdict::client_bound;
-  EXPECT_TRUE(
-      has(only_sentence({train_cell(0, 2.0), busy}, "prefetch"), "client_bound"));
+  EXPECT_TRUE(has(only_sentence({train_cell(0, 2.0), busy}, "prefetch"), "client_bound"));
   EXPECT_FALSE(has(only_sentence({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"), "too busy"));
   Record alone = train_cell(4, 0.1);
   run_metric(alone, "input_overlap", {0.95});
