@@ -271,6 +271,7 @@ TEST_F(PosixFaults, WithoutRenameNoreplaceALinkDecides) {
     EXPECT_EQ(get("object"), "old");
     Namespace& names = backend().names();
     ASSERT_OK(names.rename_noreplace("object", "moved"));
+    EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("moved", "moved"));
     EXPECT_EQ(get("moved"), "old");
     ASSERT_OK(put("object", bytes_of("other")));
     EXPECT_ERRC(Errc::already_exists, names.rename_noreplace("object", "moved"));

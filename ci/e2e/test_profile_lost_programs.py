@@ -13,6 +13,7 @@ import unittest
 
 from penstock_cli import PENSTOCK, main
 from profile_case import ProgramsTest, needs
+from profile_serve_case import state
 
 HEADERS = r"""
 #define _GNU_SOURCE
@@ -237,7 +238,7 @@ class WaitsBeforeItsFirstCall(LostProgramsTest):
         for text in ((self.folder / "said").read_text(), ask("status", "session"), ask("report", "session")):
             self.assertIn("1 forked child runs", text)
         os.kill(child, signal.SIGUSR1)
-        while pathlib.Path(f"/proc/{child}").exists():
+        while state(child) not in ("Z", ""):
             time.sleep(0.01)
         self.assertEqual((session()["processes"], session()["waiting_children"]), (2, 0))
         self.assertEqual((self.folder / "late").stat().st_size, 777)

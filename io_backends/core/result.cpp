@@ -85,9 +85,11 @@ std::string Error::message() const {
   std::string text = what + ": " + ::strerror_r(sys_errno, buffer, sizeof buffer);
   if (sys_errno == EMFILE)
     text += " in this process: raise ulimit -n" + limit_text(RLIMIT_NOFILE) + ", or use fewer threads";
-  if (sys_errno == EFBIG)
-    text +=
-        ": raise ulimit -f" + limit_text(RLIMIT_FSIZE, "bytes") + ", or use a file system with larger files";
+  if (sys_errno == EFBIG) {
+    const std::string limit = limit_text(RLIMIT_FSIZE, "bytes");
+    text += limit.empty() ? " for this file system (ulimit -f is unlimited): use one with larger files"
+                          : ": raise ulimit -f" + limit + ", or use a file system with larger files";
+  }
   return text;
 }
 

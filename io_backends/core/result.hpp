@@ -28,7 +28,7 @@ enum class Errc : uint8_t {
   exhausted,          // a limit of this machine: descriptors, memory, threads, size of a file
   busy,               // locked by another process
   timed_out,
-  interrupted,  // SIGINT or SIGTERM asked the process to stop
+  interrupted,  // a signal asked the process to stop
   unsupported,  // this build, back end or machine cannot do it
   internal,     // a bug in Penstock
 };

@@ -58,8 +58,8 @@ struct Throttling {
 
 // Wraps a back end so that every operation on an object or a folder takes at least `latency`, and the bytes
 // of all threads together pass at no more than the given rates (TokenBucket). A waiting call returns
-// `interrupted` within 50 ms of a SIGINT or SIGTERM. In a Queue each operation has its own due time, counted
-// from submit(), and reap() waits until then. So a deeper queue hides the latency.
+// `interrupted` within 50 ms of a signal that asks to stop. In a Queue each operation has its own due time,
+// counted from submit(), and reap() waits until then. So a deeper queue hides the latency.
 std::unique_ptr<Backend> throttled(std::unique_ptr<Backend> inner, const Throttling& throttling);
 
 }  // namespace penstock

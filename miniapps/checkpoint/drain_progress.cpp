@@ -7,9 +7,17 @@
 #include "io_backends/core/cli/shell_quoting.hpp"
 
 namespace penstock {
+namespace {
+
+uint64_t moved_bytes_of(const Tier& tier) {
+  const MovedBytes moved = tier.backend->moved_bytes();
+  return moved.written + moved.read;
+}
+
+}  // namespace
 
 DrainProgress::DrainProgress(const Checkpointer& saver, const Tier& slow)
-    : saver_(saver), slow_(slow), written_bytes_(slow.backend->moved_bytes().written) {
+    : saver_(saver), slow_(slow), moved_bytes_(moved_bytes_of(slow)) {
   const CheckpointCounts counts = saver.counts();
   drained_ = counts.drained;
   failures_ = counts.drain_failures;
@@ -19,10 +27,10 @@ std::chrono::nanoseconds DrainProgress::stalled_for() {
   const auto now = std::chrono::steady_clock::now();
   const CheckpointCounts counts = saver_.counts();
   const bool drained = std::exchange(drained_, counts.drained) != counts.drained;
-  const uint64_t bytes_now = slow_.backend->moved_bytes().written;
-  const bool written = std::exchange(written_bytes_, bytes_now) != bytes_now;
+  const uint64_t bytes_now = moved_bytes_of(slow_);
+  const bool moved = std::exchange(moved_bytes_, bytes_now) != bytes_now;
   if (drained) failures_ = counts.drain_failures;
-  if (drained || (written && counts.drain_failures == failures_)) last_progress_ = now;
+  if (drained || (moved && counts.drain_failures == failures_)) last_progress_ = now;
   return now - last_progress_;
 }
 

@@ -17,17 +17,17 @@ class DrainProgress {
   DrainProgress(const Checkpointer& saver, const Tier& slow);
 
   // The time since the last progress, or since the constructor. A drained checkpoint is progress. Bytes that
-  // are written to the slow tier are progress, too. They are none after a drain has failed, until a
-  // checkpoint is drained: the next try writes all bytes again.
+  // are written to the slow tier or read from it (--read-back) are progress, too. They are none after a drain
+  // has failed, until a checkpoint is drained: the next try writes all bytes again.
   std::chrono::nanoseconds stalled_for();
 
  private:
   const Checkpointer& saver_;
   const Tier& slow_;
   std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
-  uint64_t written_bytes_;  // at the previous call, as drained_
-  uint64_t drained_;
-  uint64_t failures_;  // failed drains when a checkpoint was last drained
+  uint64_t moved_bytes_;  // written to the slow tier and read from it, at the previous call of stalled_for()
+  uint64_t drained_;      // drained checkpoints, at the previous call of stalled_for()
+  uint64_t failures_;     // failed drains when a checkpoint was last drained
 };
 
 // The command that drains what is left on the fast tier.

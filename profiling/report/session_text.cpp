@@ -199,8 +199,9 @@ std::string still_running_text(const SessionCoverage& coverage) {
   if (coverage.running_processes > 0)
     text = count_of(coverage.running_processes, "process still runs", "processes still run");
   if (coverage.waiting_children > 0)
-    text += fmt::format("{}{} and made no call yet", text.empty() ? "" : "; ",
-                        count_of(coverage.waiting_children, "forked child runs", "forked children run"));
+    text += fmt::format(
+        "{}{} made no call yet", text.empty() ? "" : "; ",
+        count_of(coverage.waiting_children, "forked child runs and has", "forked children run and have"));
   return text;
 }
 

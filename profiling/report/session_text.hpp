@@ -43,7 +43,8 @@ std::string dropped_calls_text(const Drops& drops);
 std::string bytes_per_s_text(double bytes_per_s, const Output& output);
 // Says how much of the bytes that the kernel counted was recorded. `word`: "read" or "written".
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output);
-// How many processes still run on this machine, with forked children that made no call yet; "" if none does.
+// Says how many processes still run on this machine, and how many forked children that have made no call
+// yet; "" if there are none.
 std::string still_running_text(const SessionCoverage& coverage);
 // The shares of reads and of writes; "unknown" if the kernel's counts are known of no process.
 std::string coverage_summary_text(const Session& session, const SessionCoverage& coverage,

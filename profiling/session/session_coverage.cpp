@@ -266,9 +266,11 @@ size_t waiting_children(const Session& session) {
   const std::string host = this_host();
   const uint32_t pid_namespace = own_pid_namespace();
   std::map<uint32_t, std::string> parents_files;  // pid of a child -> name of its parent's file
+  std::set<uint32_t> with_file;                   // pids of processes that have a file
   for (const auto& process_file : session.process_files) {
     const uint32_t files_namespace = process_file->header().pid_namespace;
     if (process_file->host() != host || (files_namespace != 0 && files_namespace != pid_namespace)) continue;
+    with_file.insert(process_file->header().pid);
     process_file->view().each_event([&](const penstock_event& event, std::string_view) {
       if (event.kind == PENSTOCK_EVENT_FORK && event.pid != 0)
         parents_files[event.pid] = process_file->path().filename().string();
@@ -276,9 +278,9 @@ size_t waiting_children(const Session& session) {
         parents_files.erase(event.pid);
     });
   }
-  for (const auto& process_file : session.process_files) parents_files.erase(process_file->header().pid);
-  return size_t(std::ranges::count_if(
-      parents_files, [](const auto& child) { return maps_file(child.first, child.second); }));
+  return size_t(std::ranges::count_if(parents_files, [&](const auto& child) {
+    return !with_file.contains(child.first) && maps_file(child.first, child.second);
+  }));
 }
 
 SessionCoverage coverage_of(const Session& session) {

@@ -44,8 +44,8 @@ struct SessionCoverage {
 // (this_host() in kernel_processes.hpp).
 bool writer_runs(const ProcessFile& process_file, std::string_view this_host);
 
-// Returns how many forked children run on this machine and have made no call yet. The kernel tells it by the
-// session file of their parent, which they still map; those of other users remain unknown and are left out.
+// Returns how many forked children run on this machine and have made no call yet. Such a child still maps the
+// session file of its parent. Children whose mappings this user may not read are not counted.
 size_t waiting_children(const Session& session);
 
 // Calculates the coverage. For a process that still runs on this machine, it reads the kernel's current

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <string_view>
 
-#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "profiling/attach/target.hpp"
 #include "profiling/live/recording_process.hpp"
@@ -95,10 +94,13 @@ Result<void> report_session(const CommandContext& context, const std::string& wo
   PENSTOCK_ASSIGN(const std::vector<RecordingProcess> processes, recording_processes(targets.folders[0]));
   if (!context.output.json) {
     const Result<Session> session = open_session(targets.folders);
-    const size_t waiting = session.ok() ? waiting_children(*session) : 0;
-    if (waiting > 0)
-      print_line(fmt::format("{} and made no call yet",
-                             count_of(waiting, "forked child runs", "forked children run")));
+    const bool is_known = session.ok() || session.error().code == Errc::not_found;
+    SessionCoverage children;
+    children.waiting_children = session.ok() ? waiting_children(*session) : 0;
+    if (!is_known)
+      print_line("forked children: unknown: " + session.error().message());
+    else if (children.waiting_children > 0)
+      print_line(still_running_text(children));
     else if (processes.empty())
       print_line(fmt::format("nothing runs now in '{}'", word));
   }

@@ -4,8 +4,8 @@
 // Locks: none.
 // Memory: may allocate.
 // Signals: the signals in kForwardedSignals and SIGCHLD are blocked as long as BlockedSignals exists.
-// sigwaitinfo() takes them one by one, so no signal handler runs. The child gets the signal mask that this
-// process had before.
+// sigwaitinfo() takes them one by one, so no signal handler runs. The child gets the signal mask with which
+// this process was started.
 // Crash: if this process is killed, the child continues.
 #include "profiling/subcommands/watched_run.hpp"
 
@@ -98,7 +98,7 @@ Result<int> run_watched(const std::string& program, const std::vector<std::strin
   const BlockedSignals signals;
   // The program inherits which signals are ignored, as it would from whoever started Penstock (nohup, or a
   // shell that starts it in the background).
-  for (const int signal : {SIGINT, SIGTERM, SIGBUS})
+  for (const int signal : {SIGINT, SIGTERM, SIGBUS, SIGCONT})
     if (was_ignored(signal)) std::signal(signal, SIG_IGN);
   const SpawnAttributes attributes(signal_mask_before());
   const std::vector<char*> argument_pointers = pointers_to(argv);

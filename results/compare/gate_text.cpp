@@ -22,8 +22,13 @@ std::string p_text(const ComparedMetric& row) {
   return *row.p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", *row.p);
 }
 
+std::string unsigned_percent(double fraction) {
+  const std::string text = signed_percent(std::abs(fraction));
+  return text.starts_with('+') ? text.substr(1) : text;
+}
+
 std::string smallest_detectable_change_text(const ComparedMetric& row) {
-  return row.detectable ? signed_percent(*row.detectable).substr(1) : "-";
+  return row.detectable ? unsigned_percent(*row.detectable) : "-";
 }
 
 std::string samples_text(const ComparedMetric& row) {
@@ -123,7 +128,7 @@ std::string no_regression_text(const Comparison& comparison) {
   }
   if (largest == 0) return "No regression.";
   return fmt::format("No regression found; a loss below {} may not have been seen.",
-                     signed_percent(largest).substr(1));
+                     unsigned_percent(largest));
 }
 
 std::string conclusion_text(const Comparison& comparison) {

@@ -132,7 +132,8 @@ bool is_json(std::string_view text) {
 }
 
 std::string json_fault(std::string_view text) {
-  const size_t line = text.starts_with('{') ? std::string_view::npos : text.find("\n{");
+  const bool is_whole = text.starts_with('{') || text.starts_with('[');
+  const size_t line = is_whole ? std::string_view::npos : text.find("\n{");
   const size_t begin = line == std::string_view::npos ? 0 : line + 1;
   const auto store_nothing = [](int, Json::parse_event_t, Json&) { return false; };
   try {

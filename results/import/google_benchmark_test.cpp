@@ -150,6 +150,7 @@ TEST(Foreign, ACutFileIsReportedAlikeHoweverItIsFound) {
   const std::filesystem::path dir = name;
   const std::filesystem::path file = dir / "cut.json";
   EXPECT_EQ(json_fault(whole), "");
+  EXPECT_EQ(json_fault("[\n{},\n{}"), json_fault("[{},  {}"));
   for (size_t length = 0; length + 1 < whole.find_last_of('}'); length += 7) {
     std::ofstream(file) << whole.substr(0, length);
     const auto named = read_records(std::span(&file, 1));

@@ -237,10 +237,12 @@ void Run::add_stops(Trial& trial) {
   const unsigned times = continued - std::exchange(last_continued_, continued);
   if (times == 0) return;
   trial.record_.environment["continued"] = times;
+  // Who ends a process often sends SIGCONT, too (timeout(1), systemd), so that a stopped one ends as well.
+  if (interrupted()) return;
   const std::string text = fmt::format(
       "this process got SIGCONT {} while it measured, so it was probably stopped (SIGSTOP, Ctrl-Z): its "
       "times "
-      "then include the pause",
+      "include the pause",
       count_of(times, "time"));
   if (root()) context_.warn(text);
   trial.verdict(Verdict::client_bound, text);

@@ -75,7 +75,8 @@ class Run {
   // stopped the program, the verdict of the trial becomes `interrupted`. The record says for how long a
   // processor quota kept the processes of the cgroup from running (environment.throttled_s; absent if that is
   // unknown). If that is 5% of the time that the quota allows or more, the verdict becomes client_bound.
-  // So it does if the process was continued after a stop since the trial before (environment.continued).
+  // So it does if the process got SIGCONT since the trial before (environment.continued), which continues one
+  // that was stopped.
   void add(Trial trial);
   std::span<const Record> records() const { return records_; }
 

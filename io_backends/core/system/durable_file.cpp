@@ -13,6 +13,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/fd.hpp"
@@ -46,13 +47,17 @@ int rename_noreplace(int folder, const char* from, const char* to) {
   if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return errno;
   // EPERM may also be the answer of a container that does not know the call. The link is made before the old
   // name is removed. So after a crash between the two steps both names exist.
-  if (::linkat(folder, from, folder, to, 0) == 0 || (errno == EEXIST && same_file(folder, from, to))) {
-    ::unlinkat(folder, from, 0);
-    return 0;
+  const bool is_linked = ::linkat(folder, from, folder, to, 0) == 0;
+  if (is_linked || (errno == EEXIST && std::strcmp(from, to) != 0 && same_file(folder, from, to))) {
+    if (::unlinkat(folder, from, 0) == 0 || errno == ENOENT) return 0;
+    const int failed = errno;
+    if (is_linked) ::unlinkat(folder, to, 0);  // the file has its old name again
+    return failed;
   }
   if (errno != EPERM && errno != ENOSYS && errno != EOPNOTSUPP) return errno;
   struct stat status {};
   if (::fstatat(folder, to, &status, AT_SYMLINK_NOFOLLOW) == 0) return EEXIST;
+  if (errno != ENOENT) return errno;  // it is unknown whether the name is free
   return ::renameat(folder, from, folder, to) == 0 ? 0 : errno;
 }
 

@@ -1,8 +1,10 @@
 // Signals: store_signal(), count_continuing() and report_lost_mapping() are the signal handlers. They run on
 // any thread at any point. So they allocate nothing, take no lock, and use only lock-free atomics and
 // async-signal-safe calls (clock_gettime, write, _exit). A second request to stop, at least 1 s after the
-// first, ends the process at once, except SIGXCPU, which the kernel repeats every second. Threads: any thread
-// calls the other functions, except catch_interrupts(). Each thread has its own ignored_until. Lock: none.
+// first, ends the process at once, except SIGXCPU, which the kernel repeats every second.
+// Threads: any thread calls the other functions, except catch_interrupts(). Each thread has its own
+// ignored_until.
+// Lock: none.
 // Memory: only check_interrupt() allocates, for the error.
 #include "io_backends/core/system/interrupt.hpp"
 

@@ -15,18 +15,20 @@ namespace penstock {
 // signal is only stored. They are unblocked. SIGHUP and SIGXCPU stay ignored if they were. The handlers are
 // without SA_RESTART, so that blocking calls return. A second signal ends the process at once, unless it
 // comes within one second of the first. A second signal that comes so early is ignored, because for one
-// Ctrl-C both the terminal and the parent process (run_program(), timeout(1)) may send one. SIGXCPU alone
-// never ends the process at once. SIGXFSZ: ignored, so that a write beyond the limit for the size of a file
-// fails with EFBIG. SIGBUS (usually because another process has made a mapped file shorter): ends the process
-// with a message and exit code 1.
+// Ctrl-C both the terminal and the parent process (run_program(), timeout(1)) may send one. A second signal
+// that is SIGXCPU is ignored, too.
+// SIGCONT: counted (times_continued()).
+// SIGXFSZ: ignored, so that a write beyond the limit for the size of a file fails with EFBIG.
+// SIGBUS (usually because another process has made a mapped file shorter): ends the process with a message
+// and exit code 1.
 void catch_interrupts();
 
 // Whether the program was started with this signal ignored, before catch_interrupts() changed that. A program
 // that Penstock runs for the user then has to ignore it, too. `signal`: one that catch_interrupts() changes.
 bool was_ignored(int signal);
 
-// The signals that were blocked when the program was started. A program that Penstock runs for the user gets
-// the same mask.
+// The signals that were blocked when the program was started. A program that `profile run` starts gets the
+// same mask.
 const sigset_t& signal_mask_before();
 
 // The first signal that asked the process to stop, or 0. Lock-free and cheap enough for a hot loop. Any
