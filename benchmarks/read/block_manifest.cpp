@@ -1,16 +1,22 @@
 #include "benchmarks/read/block_manifest.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {
+namespace {
+
+constexpr std::string_view kBlocksRecipe = "blocks";
+
+}  // namespace
 
 Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block) {
   ManifestFacts facts;
-  facts.recipe = "blocks";
+  facts.recipe = kBlocksRecipe;
   facts.format = "files";
   facts.codec = "raw";
   ManifestBuilder builder(facts);
@@ -41,6 +47,7 @@ Result<Manifest> block_manifest(const Manifest& source, uint64_t block) {
 
 BlockRest rest_of_blocks(const Manifest& blocks) {
   BlockRest rest;
+  if (blocks.facts().recipe != kBlocksRecipe) return rest;
   const uint64_t block = blocks.samples() == 0 ? 0 : blocks.sample(0).length;
   for (uint64_t i = 0; i < blocks.objects(); ++i) rest.bytes += blocks.object_bytes(i);
   rest.bytes -= std::min(rest.bytes, blocks.payload_bytes());

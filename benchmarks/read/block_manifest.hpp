@@ -20,7 +20,7 @@ Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>
 // if no object has a whole block.
 Result<Manifest> block_manifest(const Manifest& source, uint64_t block);
 
-// What the blocks of a manifest leave out.
+// What the blocks of a manifest leave out. Nothing if block_manifest() did not make the manifest.
 struct BlockRest {
   uint64_t objects = 0;  // objects without a whole block
   uint64_t bytes = 0;    // bytes of all objects that are in no block

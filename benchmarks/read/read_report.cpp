@@ -88,7 +88,7 @@ std::string latency_us(double ns) {
   return ns < 1e5 ? fmt::format("{:.2f}", ns * 1e-3) : fmt::format("{:.0f}", ns * 1e-3);
 }
 
-// Whether a table shows latencies in us: a cached read takes so little that three decimals of a ms show none.
+// Whether a table shows latencies in us: a read from the page cache may take less than 0.001 ms.
 bool has_short_latency(std::span<const Record> records) {
   return std::any_of(records.begin(), records.end(), [](const Record& record) {
     return metric_value(record, read_metrics::kLatencyP50).value_or(1e9) < 1e4;
@@ -112,7 +112,7 @@ std::string ceiling_text(std::optional<double> fraction) {
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;
   const std::string codec = manifest.facts().codec.empty() ? "" : upper_case(manifest.facts().codec) + " ";
-  const BlockRest rest = manifest.facts().recipe == "blocks" ? rest_of_blocks(manifest) : BlockRest();
+  const BlockRest rest = rest_of_blocks(manifest);
   std::string contents = manifest.one_object_per_sample()
                              ? count_of(manifest.samples(), codec + "file")
                              : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),

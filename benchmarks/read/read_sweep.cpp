@@ -351,9 +351,8 @@ void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, 
   trial.parameter("threads", cell.threads);
   if (!cell.repeats.empty() && !cell.repeats.front().tally.ranks.empty())
     record_rank_parts(manifest, cell.repeats.front().tally.ranks.size(), trial);
-  if (manifest.facts().recipe == "blocks")
-    if (const BlockRest rest = rest_of_blocks(manifest); rest.bytes > 0)
-      trial.parameter("left_out", Json{{"objects", rest.objects}, {"bytes", rest.bytes}});
+  if (const BlockRest rest = rest_of_blocks(manifest); rest.bytes > 0)
+    trial.parameter("left_out", Json{{"objects", rest.objects}, {"bytes", rest.bytes}});
   trial.tier("data", tier);
   trial.cache(cache_json(cell_cache(cell)));
   for (const RepeatFigures& repeat : cell.repeats) record_repeat(repeat, trial);
