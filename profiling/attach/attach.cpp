@@ -7,9 +7,9 @@
 // locks that dlopen() takes.
 // Memory: the command may allocate. The new thread in the target reads memory that the command filled before
 // the thread started. In that thread dlopen() calls the target's malloc.
-// Signals: a SIGINT or SIGTERM only sets a flag in the command (interrupt.hpp). start_thread_in() checks it;
-// wait_for_answer() does not. The thread in the target has all signals blocked.
-// Crash: if the command is killed, the thread in the target still finishes its request.
+// Signals: a signal that asks to stop only sets a flag in the command (interrupt.hpp). start_thread_in()
+// checks it; wait_for_answer() does not. The thread in the target has all signals blocked. Crash: if the
+// command is killed, the thread in the target still finishes its request.
 #include "profiling/attach/attach.hpp"
 
 #include <dlfcn.h>
