@@ -84,12 +84,12 @@ class UringReader final : public DirectReader {
 // What to do about a ring that the kernel has no memory for; "" if that is not known.
 std::string remedy_for(int sys_errno) {
   rlimit locked{};
+  if (::geteuid() == 0) return "";  // root has no limit of locked memory
   if (sys_errno != ENOMEM || ::getrlimit(RLIMIT_MEMLOCK, &locked) != 0 || locked.rlim_cur == RLIM_INFINITY)
     return "";
   return fmt::format(
       "; the rings of all threads together may lock {} KiB of memory (ulimit -l): raise that limit, or "
-      "choose "
-      "fewer --threads or a smaller --depth",
+      "choose fewer --threads or a smaller --depth",
       locked.rlim_cur / 1024);
 }
 

@@ -162,14 +162,6 @@ enum penstock_layer {
   PENSTOCK_LAYERS = 5
 };
 
-// The parts of `last_was`. Bits 0 and 1: the last operation was a read (1) or a write (2). The next two bits
-// say where the first read began: at byte 0 (1), at byte 1, which counts as sequential and consecutive (2),
-// or later, which counts as sequential (3). The two bits after them say the same of the first write. 0: there
-// was none, or the file is of an older writer. An entry that continues another one has the same bits.
-#define PENSTOCK_LAST_OPERATION 3u
-#define PENSTOCK_FIRST_READ 2u  // distance of these bits from bit 0
-#define PENSTOCK_FIRST_WRITE 4u
-
 // Number of size ranges of reads and of writes: up to 100, 1 Ki, 10 Ki, 100 Ki, 1 Mi, 4 Mi, 10 Mi, 100 Mi,
 // 1 Gi bytes, and more.
 #define PENSTOCK_SIZE_BUCKETS 10
@@ -194,7 +186,7 @@ struct penstock_counters {
   uint64_t name;  // offset of the struct penstock_name in this file; 0 if there was no room for the name
   uint32_t thread;
   uint16_t layer;    // enum penstock_layer
-  uint8_t last_was;  // the last operation and the first positions (PENSTOCK_FIRST_READ)
+  uint8_t last_was;  // 1: the last operation was a read, 2: a write
   uint8_t form;      // enum penstock_form
   uint64_t bytes_read;
   uint64_t read_ticks;

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+import unittest
 
 from corpus_case import CorpusTest
 from penstock_cli import PENSTOCK
@@ -52,6 +53,7 @@ class LimitedMachine(CorpusTest):
             self.skipTest("/proc cannot be hidden here")
         return self.run_after(["unshare", "-m", "sh", "-c", HIDE_PROC + ' && exec "$@"'], *words, **kwargs)
 
+    @unittest.skipIf(penstock_cli.SANITIZED, "a sanitizer's runtime wants to be the first library")
     def test_a_clock_of_another_pace_measures_nothing(self):
         compiler = shutil.which("cc") or self.skipTest("no C compiler")
         (self.dir / "clocks.c").write_text(CLOCKS)
@@ -167,6 +169,7 @@ class LimitedMachine(CorpusTest):
         [record] = map(json.loads, out.splitlines())
         self.assertEqual((record["verdict"], record["environment"]["continued"]), ("client_bound", 1), err)
 
+    @unittest.skipIf(penstock_cli.SANITIZED, "a sanitizer's runtime locks memory of its own")
     def test_rings_without_memory_name_the_limit(self):
         prepare = self.without_rights()
         words = ["read", f"uring:{self.dir}/pics", "--threads", 8, "--depth", 256, *QUICK[2:], "--no-config", "--results", self.dir / "res"]

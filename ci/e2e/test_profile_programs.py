@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 class Patterns(ProgramsTest):
     def test_the_parts_of_a_pattern_add_up(self):
-        """A first access after byte 0 is sequential by Darshan's counters, and in one part of the pattern only."""
+        """Darshan's counters: an access is sequential if it begins after the last byte of the one before, the first one if it begins after byte 0."""
         for call in ("read", "write"):
             for offsets in ((5000, 0), (0, 5000), (1, 0), (0, 10), *([list(range(100, 0, -step))] for step in (10, 20))):
                 offsets = offsets[0] if isinstance(offsets[0], list) else list(offsets)
@@ -32,11 +32,11 @@ class Patterns(ProgramsTest):
                     self.profiled([sys.executable, "-c", program])
                     text = subprocess.run([PENSTOCK, "profile", "report", "--include", str(file), self.folder / "session"], capture_output=True, text=True,
                                           check=True).stdout
-                    parts = re.search(rf"{call}s: ([\d.]+)% \D+([\d.]+)% \D+\(([\d.]+)% [^)]+\), ([\d.]+)%", text)
+                    parts = re.search(rf"{call}s: ([\d.]+)% \D+\(([\d.]+)% [^)]+\), ([\d.]+)% \D+([\d.]+)%", text)
                     self.assertIsNotNone(parts, text)
-                    pairs = list(zip(offsets, offsets[1:]))
+                    pairs = list(zip([-9, *offsets], offsets))
                     later = sum(at > before + 9 for before, at in pairs)
-                    expected = (1, later, sum(at == before + 10 for before, at in pairs), len(pairs) - later)
+                    expected = (later, sum(at == before + 10 for before, at in pairs), len(pairs) - later, 1)
                     self.assertEqual([round(float(part)) for part in parts.groups()], [round(100 * part / len(offsets)) for part in expected], text)
 
 

@@ -73,19 +73,18 @@ std::string percentage_text(uint64_t part, uint64_t whole) {
   return whole == 0 ? "-" : format_percent(double(part) / double(whole));
 }
 
-// The parts add up to all operations: the counters of Darshan's rules include first accesses after byte 0.
+// The counters of sequential operations follow Darshan's rules: they include first accesses after byte 0. How
+// many these are is not recorded.
 std::string access_pattern_text(const LayerSum& all) {
   const auto pattern_of = [](std::string_view what, uint64_t ops, uint64_t sequential, uint64_t consecutive,
-                             const FirstAccesses& first) {
+                             uint64_t first) {
     const auto percent = [&](uint64_t part) { return percentage_text(part, ops); };
-    if (first.unknown > 0)
-      return fmt::format("{}: {} sequential ({} of all consecutive), {} not", what, percent(sequential),
-                         percent(consecutive), percent(ops - std::min(ops, sequential)));
-    const uint64_t later = sequential - std::min(sequential, first.sequential);
     return fmt::format(
-        "{}: {} first of a thread in a file, {} sequential after it ({} of all consecutive), {} not", what,
-        percent(first.count), percent(later), percent(consecutive - std::min(consecutive, first.consecutive)),
-        percent(ops - std::min(ops, first.count + later)));
+        "{}: {} sequential ({} of all consecutive), {} not; {} first of a thread in a file, which is "
+        "sequential "
+        "if it begins after byte 0",
+        what, percent(sequential), percent(consecutive), percent(ops - std::min(ops, sequential)),
+        percent(first));
   };
   std::string text;
   if (all.reads > 0)

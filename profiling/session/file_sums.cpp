@@ -112,20 +112,6 @@ class FileSumBuilder {
 
 }  // namespace
 
-void FirstAccesses::add(unsigned where) {
-  count += where != 0 ? 1U : 0U;
-  unknown += where == 0 ? 1U : 0U;
-  sequential += where >= 2 ? 1U : 0U;
-  consecutive += where == 2 ? 1U : 0U;
-}
-
-void FirstAccesses::add(const FirstAccesses& more) {
-  count += more.count;
-  unknown += more.unknown;
-  sequential += more.sequential;
-  consecutive += more.consecutive;
-}
-
 template <class Counts>
 void LayerSum::add_counts(const Counts& more) {
   bytes_read += more.bytes_read;
@@ -153,9 +139,8 @@ void LayerSum::add_counts(const Counts& more) {
 
 void LayerSum::add(const penstock_counters& counters, const SessionClock& clock) {
   add_counts(counters);
-  if (counters.reads > 0 && counters.form != PENSTOCK_WHOLE_CONTINUATION)
-    first_reads.add(counters.last_was >> PENSTOCK_FIRST_READ & 3U);
-  if (counters.writes > 0) first_writes.add(counters.last_was >> PENSTOCK_FIRST_WRITE & 3U);
+  first_reads += counters.reads > 0 && counters.form != PENSTOCK_WHOLE_CONTINUATION ? 1U : 0U;
+  first_writes += counters.writes > 0 ? 1U : 0U;
   read_ns += clock.duration_ns(counters.read_ticks);
   write_ns += clock.duration_ns(counters.write_ticks);
   meta_ns += clock.duration_ns(counters.meta_ticks);
@@ -163,8 +148,8 @@ void LayerSum::add(const penstock_counters& counters, const SessionClock& clock)
 
 void LayerSum::add(const LayerSum& more) {
   add_counts(more);
-  first_reads.add(more.first_reads);
-  first_writes.add(more.first_writes);
+  first_reads += more.first_reads;
+  first_writes += more.first_writes;
   read_ns += more.read_ns;
   write_ns += more.write_ns;
   meta_ns += more.meta_ns;

@@ -16,17 +16,6 @@
 
 namespace penstock {
 
-// The first reads (or writes) of each thread in each file.
-struct FirstAccesses {
-  uint64_t count = 0;
-  uint64_t sequential = 0;   // those that the counters of sequential ones include
-  uint64_t consecutive = 0;  // those that the counters of consecutive ones include
-  uint64_t unknown = 0;      // first accesses in files of an older writer; the other members lack them
-
-  void add(unsigned where);  // the two bits of the entry's `last_was`
-  void add(const FirstAccesses& more);
-};
-
 // The sums of one layer, or of several layers that do not count the same bytes twice.
 struct LayerSum {
   uint64_t bytes_read = 0;
@@ -45,8 +34,10 @@ struct LayerSum {
   uint64_t consecutive_reads = 0;
   uint64_t sequential_writes = 0;
   uint64_t consecutive_writes = 0;
-  FirstAccesses first_reads;
-  FirstAccesses first_writes;
+  // How many of the reads and writes were the first of their thread in this file. Those that began after byte
+  // 0 count as sequential.
+  uint64_t first_reads = 0;
+  uint64_t first_writes = 0;
   uint64_t read_write_switches = 0;
   double read_ns = 0;  // of all threads together, so it may exceed the elapsed time
   double write_ns = 0;

@@ -145,7 +145,7 @@ void check_prefetch(const std::string& text, const Grid& grid) {
     const Cell& cell = row.at(int(number_in(parts_of(text, "prefetch #; its own").at(0))));
     EXPECT_TRUE(is_percent(hidden[0], cell.overlap)) << text;
     EXPECT_FALSE(row.contains(0) && row.at(0).wait_s > 0) << "prefetch 0 was measured: " << text;
-    EXPECT_EQ(text.find("too busy") != std::string::npos, cell.client_bound) << text;
+    EXPECT_EQ(text.find("client_bound") != std::string::npos, cell.client_bound) << text;
     return;
   }
   const auto ahead = parts_of(text, "# batch(?:es)? ahead");
@@ -159,7 +159,7 @@ void check_prefetch(const std::string& text, const Grid& grid) {
   } else {
     EXPECT_TRUE(is_percent(told[0], gone)) << text;
   }
-  EXPECT_EQ(text.find("too busy") != std::string::npos, with.client_bound || without.client_bound) << text;
+  EXPECT_EQ(text.find("client_bound") != std::string::npos, with.client_bound || without.client_bound) << text;
 }
 
 void check_tail(const std::string& text, const Grid& grid) {

@@ -78,8 +78,9 @@ std::vector<std::string> train_tiles(std::span<const Record> records, report::Pa
   for (const TrainGroup& group : groups)
     for (const auto& [prefetch, record] : group.at) {
       if (busy_of(*record) < 0) continue;
-      const auto at = std::find_if(best.begin(), best.end(),
-                                   [&](const Record* other) { return key_of(*other) == key_of(*record); });
+      const auto at = std::find_if(best.begin(), best.end(), [&, record = record](const Record* other) {
+        return key_of(*other) == key_of(*record);
+      });
       if (at == best.end())
         best.push_back(record);
       else if (busy_of(**at) < busy_of(*record))

@@ -94,15 +94,6 @@ inline void note_highest_read(penstock_brief& c, uint64_t byte) noexcept {
   }
 }
 
-// Stores what the last operation was (1 or 2) and, if it is the first of its kind, where it began.
-[[gnu::always_inline]] inline void note_operation(uint8_t& last_was, unsigned operation, unsigned first_bits,
-                                                  int64_t offset) noexcept {
-  const unsigned where = 1U + (offset > 0 ? 1U : 0U) + (offset > 1 ? 1U : 0U);
-  const unsigned is_known = last_was & (3U << first_bits);
-  const unsigned first = is_known != 0 ? 0U : where << first_bits;
-  last_was = static_cast<uint8_t>((last_was & ~PENSTOCK_LAST_OPERATION) | operation | first);
-}
-
 [[gnu::always_inline]] inline void add_read(penstock_counters& c, int64_t offset, int64_t bytes,
                                             uint64_t begin, uint64_t end) noexcept {
   visit_counters(c, [=](auto& fields) {
@@ -122,11 +113,11 @@ inline void note_highest_read(penstock_brief& c, uint64_t byte) noexcept {
     }
     add_one(fields.read_sizes[size_bucket(uint64_t(bytes))]);
     if constexpr (std::is_same_v<decltype(fields), penstock_counters&>) {
-      if ((fields.last_was & PENSTOCK_LAST_OPERATION) == 2) [[unlikely]] {
+      if (fields.last_was == 2) [[unlikely]] {
         fields.read_write_switches += 1;
       }
     }
-    note_operation(fields.last_was, 1, PENSTOCK_FIRST_READ, offset);
+    fields.last_was = 1;
     fields.read_ticks += end - begin;
     fields.first_read_ticks = fields.first_read_ticks == PENSTOCK_NEVER ? begin : fields.first_read_ticks;
     fields.last_read_ticks = end;
@@ -150,8 +141,8 @@ inline void add_write(penstock_counters& c, int64_t offset, int64_t bytes, uint6
     c.size = end_offset;
   }
   c.write_sizes[size_bucket(uint64_t(bytes))] += 1;
-  c.read_write_switches += (c.last_was & PENSTOCK_LAST_OPERATION) == 1 ? 1U : 0U;
-  note_operation(c.last_was, 2, PENSTOCK_FIRST_WRITE, offset);
+  c.read_write_switches += c.last_was == 1 ? 1U : 0U;
+  c.last_was = 2;
   c.write_ticks += end - begin;
   c.first_write_ticks = c.first_write_ticks == PENSTOCK_NEVER ? begin : c.first_write_ticks;
   c.last_write_ticks = end;

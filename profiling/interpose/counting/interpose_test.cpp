@@ -123,31 +123,6 @@ TEST(ReadRules, CountSwitchesBetweenReadsAndWrites) {
   EXPECT_EQ(c.bytes_written, 10U);
 }
 
-// Darshan's counters include a first access if it begins after byte 0. The bits tell how many those are.
-TEST(ReadRules, TheFirstPositionsStay) {
-  const auto where = [](const penstock_counters& c, unsigned bits) { return c.last_was >> bits & 3U; };
-  for (const int64_t first : {0, 1, 2, 5000}) {
-    CountersOfForm whole(PENSTOCK_WHOLE);
-    CountersOfForm brief(PENSTOCK_BRIEF);
-    const unsigned expected = 1U + unsigned(std::min<int64_t>(first, 2));
-    for (CountersOfForm* form_counters : {&whole, &brief}) {
-      EXPECT_EQ(where(form_counters->c, PENSTOCK_FIRST_READ), 0U);
-      add_read(form_counters->c, first, 10, 1, 2);
-      EXPECT_EQ(form_counters->sequential(), expected >= 2 ? 1U : 0U);
-      EXPECT_EQ(form_counters->consecutive(), expected == 2 ? 1U : 0U);
-      for (const int64_t later : {0, 7, 1}) add_read(form_counters->c, later, 1, 2, 3);
-      EXPECT_EQ(where(form_counters->c, PENSTOCK_FIRST_READ), expected);
-      EXPECT_EQ(where(form_counters->c, PENSTOCK_FIRST_WRITE), 0U);
-    }
-    add_write(whole.c, first, 10, 4, 5);
-    add_write(whole.c, 3, 10, 5, 6);
-    EXPECT_EQ(where(whole.c, PENSTOCK_FIRST_READ), expected);
-    EXPECT_EQ(where(whole.c, PENSTOCK_FIRST_WRITE), expected);
-    EXPECT_EQ(whole.c.last_was & PENSTOCK_LAST_OPERATION, 2U);
-    EXPECT_EQ(whole.c.read_write_switches, 1U);
-  }
-}
-
 TEST(ReadRules, CallsOfZeroBytesDoNotChangeTheSize) {
   penstock_counters c{};
   c.form = PENSTOCK_WHOLE;

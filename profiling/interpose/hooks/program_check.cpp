@@ -95,9 +95,6 @@ penstock_not_loaded not_loaded(const char* path, int depth) noexcept {
   if (gains_rights(path)) {
     return PENSTOCK_GAINS_RIGHTS;
   }
-  if (has_little_memory()) {
-    return PENSTOCK_LITTLE_MEMORY;
-  }
   const long fd =
       system_call(SYS_openat, AT_FDCWD, as_argument(path), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (fd < 0) {
@@ -123,7 +120,7 @@ penstock_not_loaded not_loaded(const char* path, int depth) noexcept {
     }
   }
   system_call(SYS_close, fd);
-  return result;
+  return result == PENSTOCK_LOADED && has_little_memory() ? PENSTOCK_LITTLE_MEMORY : result;
 }
 
 }  // namespace
