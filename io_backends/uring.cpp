@@ -12,9 +12,7 @@
 // ~UringQueue() waits for all reads.
 // Crash: the kernel ends the requests with the process. This file writes no files.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <liburing.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -81,18 +79,6 @@ class UringReader final : public DirectReader {
   const uint64_t number_ = next();
 };
 
-// What to do about a ring that the kernel has no memory for; "" if that is not known.
-std::string remedy_for(int sys_errno) {
-  rlimit locked{};
-  if (::geteuid() == 0) return "";  // root has no limit of locked memory
-  if (sys_errno != ENOMEM || ::getrlimit(RLIMIT_MEMLOCK, &locked) != 0 || locked.rlim_cur == RLIM_INFINITY)
-    return "";
-  return fmt::format(
-      "; the rings of all threads together may lock {} KiB of memory (ulimit -l): raise that limit, or "
-      "choose fewer --threads or a smaller --depth",
-      locked.rlim_cur / 1024);
-}
-
 class UringFiles final : public DirectFiles {
  public:
   UringFiles(std::string_view path, const Options& options)
@@ -103,7 +89,7 @@ class UringFiles final : public DirectFiles {
     caps_.queue_is_cheaper = caps_.async && caps_.bypasses_cache;
     if (sys_errno == 0) return;
     remark(std::string("io_uring is not available here (") + std::strerror(sys_errno) +
-           remedy_for(sys_errno) + "): threads that block keep reads in flight instead");
+           ring_memory_remedy(sys_errno) + "): threads that block keep reads in flight instead");
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
@@ -210,11 +196,7 @@ class UringQueue final : public Queue {
 Result<void> UringQueue::begin() {
   auto ring = std::make_unique<UringRing>();
   const int sys_errno = ring->set_up(slots_.size(), files_.sqpoll());
-  if (sys_errno != 0) {
-    const Error failed =
-        errno_error(sys_errno, "cannot set up", fmt::format("an io_uring of depth {}", slots_.size()));
-    return make_error(failed.code, failed.message() + remedy_for(sys_errno));
-  }
+  if (sys_errno != 0) return ring_error(sys_errno, slots_.size());
   ring_ = std::move(ring);
   owner_thread_ = thread_number();
   table_.assign(ring_->table_files(), {});

@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "io_backends/core/limits.hpp"
 #include "io_backends/core/system/fd.hpp"
 
 namespace penstock {
@@ -29,6 +30,20 @@ constexpr unsigned kSqpollIdleMs = 1000;
 constexpr int kMaxWaitMs = 30'000;
 
 }  // namespace
+
+std::string ring_memory_remedy(int sys_errno) {
+  if (sys_errno != ENOMEM || ::geteuid() == 0) return "";  // root may lock any amount of memory
+  const std::string limit = limit_text(RLIMIT_MEMLOCK, "bytes");
+  return limit.empty() ? ""
+                       : "; the rings of all threads together need locked memory: raise ulimit -l" + limit +
+                             ", or choose fewer --threads or a smaller --depth";
+}
+
+Error ring_error(int sys_errno, size_t depth) {
+  const Error failed =
+      errno_error(sys_errno, "cannot set up", "an io_uring of depth " + std::to_string(depth));
+  return make_error(failed.code, failed.message() + ring_memory_remedy(sys_errno));
+}
 
 int UringRing::create(unsigned entries, unsigned completions, unsigned flags) {
   io_uring_params params{};

@@ -6,8 +6,17 @@
 #include <liburing.h>
 
 #include <cstddef>
+#include <string>
+
+#include "io_backends/core/result.hpp"
 
 namespace penstock {
+
+// What the user can do if a ring cannot be set up for want of locked memory, for the end of a message; "" if
+// that is not the reason.
+std::string ring_memory_remedy(int sys_errno);
+// The error of UringRing::set_up().
+Error ring_error(int sys_errno, size_t depth);
 
 // Only the thread that called set_up() may submit requests: with IORING_SETUP_SINGLE_ISSUER the kernel
 // refuses those of other threads. Only one thread at a time may use a UringRing.

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
@@ -10,7 +9,6 @@
 #include "io_backends/testing/testing.hpp"
 #include "profiling/report/session_text.hpp"
 #include "profiling/report/window_report.hpp"
-#include "profiling/session/kernel_processes.hpp"
 #include "profiling/session/session_coverage.hpp"
 #include "profiling/session/session_testing.hpp"
 
@@ -491,14 +489,6 @@ TEST_F(SessionTest, EachWindowHasCountersOfItsOwn) {
   std::string json;
   append_window_json(json, windows[1]);
   EXPECT_NE(json.find("\"label\":\"epoch 3\""), std::string::npos) << json;
-}
-
-TEST(KernelIo, IsReadOfThisProcess) {
-  penstock_kernel_io io{};
-  ASSERT_TRUE(read_kernel_io(uint32_t(::getpid()), io));
-  EXPECT_GT(io.rchar, 0U);
-  EXPECT_GT(process_start(uint32_t(::getpid())), 0U);
-  EXPECT_EQ(process_start(0), 0U);
 }
 
 }  // namespace
