@@ -83,7 +83,7 @@ TEST(Ranks, HaveAChartATableAndASentence) {
 TEST(Ranks, WithinTheSpreadGiveNoFinding) {
   const std::string page = page_of({of_ranks(1, {100, 150, 50}), of_ranks(2, {130, 120, 125})});
   EXPECT_TRUE(
-      has(section(page, "ranks"), "What more than 1 rank brings pfs, 2 threads a rank cannot be told"));
+      has(section(page, "ranks"), "Whether more than 1 rank helps pfs, 2 threads a rank is not known"));
 }
 
 TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {

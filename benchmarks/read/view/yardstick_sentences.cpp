@@ -142,11 +142,11 @@ std::string scaling_text(const ReadCurve& curve, const std::string& subject,
   const std::string gain = range_text(gain_before, format_ratio);
   if (!is_known && gained_before)
     return fmt::format(
-        "{} gains up to {}, {} of {}; what more bring cannot be told: repeats differ by up to {}", subject,
+        "{} gains up to {}, {} of {}; whether more help is not known: repeats differ by up to {}", subject,
         count_text(from), gain, count_text(first), format_percent(noise));
   if (!is_known || (!gained_before && from != first && !scaling.still_gains))
-    return fmt::format("What more than {} {} {} cannot be told: repeats differ by up to {}",
-                       count_text(first), first == 1 ? "brings" : "bring", subject,
+    return fmt::format("Whether more than {} {} {} is not known: repeats differ by up to {}",
+                       count_text(first), first == 1 ? "helps" : "help", subject,
                        format_percent(std::max(noise, noise_before)));
   if (scaling.loss_after_peak > 0) {
     const std::string loss = format_percent(scaling.loss_after_peak);

@@ -42,7 +42,7 @@ void describe_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
                    "Prefetching hid {} of the input's own time behind the steps ({}, prefetch {}; its own "
                    "time is that of the same pipeline without an accelerator){}.",
                    format_percent(*overlap), group.title, prefetch,
-                   too_busy ? "; its verdict is client_bound" : "");
+                   too_busy ? "; the cell's verdict is client_bound" : "");
     }
   }
 }
