@@ -21,7 +21,7 @@ import penstock_cli
 SMALL = ("--payload", "1MiB")
 BENCH = ("--steps", 4, "--every", 2, "--step-time", "1ms", "--repeat", 1, "--burn", 0)
 PIDS = [folder for folder in (pathlib.Path("/sys/fs/cgroup/pids"), pathlib.Path("/sys/fs/cgroup")) if (folder / "cgroup.procs").exists()]
-RENAMEAT2, LINK, LINKAT = {"x86_64": (316, 86, 265), "aarch64": (276, 37, 37)}.get(os.uname().machine, (0, 0, 0))
+RENAMEAT2, LINK, LINKAT, CLOCK_GETTIME = {"x86_64": (316, 86, 265, 228), "aarch64": (276, 37, 37, 113)}.get(os.uname().machine, (0, 0, 0, 0))
 
 
 def denied_calls():
@@ -84,10 +84,10 @@ class Limits(CheckpointTest):
                     break
                 time.sleep(0.05)
 
-    def mounted(self, options):
+    def mounted(self, options, name="mount"):
         if os.geteuid() != 0:
             self.skipTest("needs root to mount a file system")
-        mount = self.dir / "mount"
+        mount = self.dir / name
         mount.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", mount], capture_output=True, check=False).returncode != 0:
             self.skipTest("this machine does not let us mount a tmpfs")
@@ -188,6 +188,23 @@ class Limits(CheckpointTest):
         mount = self.mounted("size=50m,nr_inodes=12")
         done = self.run_cli("checkpoint", "save", mount / "slow", *SMALL, expect=1)
         self.assertIn("inodes", done.stderr)
+
+    def test_used_up_inodes_of_the_fast_tier_are_named(self):
+        ends = set()
+        for inodes in range(4, 20, 2):
+            fast = self.mounted(f"size=50m,nr_inodes={inodes}", name=f"fast{inodes}")
+            done = self.run_cli("checkpoint", "save", f"slow{inodes}", "--burst-buffer", fast, "--on-full", "block", "--on-full-timeout", "100ms", *SMALL, expect=None)
+            ends.add(done.returncode)
+            if done.returncode != 0:
+                self.assertIn("inodes", done.stderr, inodes)
+        self.assertIn(0, ends)
+        self.assertGreater(len(ends), 1)
+
+    def test_a_clock_that_cannot_be_compared_is_said(self):
+        if CLOCK_GETTIME == 0:
+            self.skipTest("the numbers of the calls are not known here")
+        done = self.limited("checkpoint", "save", "slow", *SMALL, deny=(CLOCK_GETTIME,), expect=0)
+        self.assertIn("clock", done.stderr)
 
     def test_a_umask_that_denies_own_files_is_named(self):
         if os.geteuid() == 0:

@@ -172,6 +172,12 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
   return array;
 }
 
+Result<bool> begins_with_npy(ObjectWindow& window, const Placement& place) {
+  if (place.length < kMagic.size()) return false;
+  PENSTOCK_ASSIGN(const std::span<const std::byte> head, window.at(place.offset, kMagic.size()));
+  return as_text(head) == kMagic;
+}
+
 Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length, bool allows_more) {
   constexpr size_t kBytesBeforeText = 10;  // number of bytes before the text in version 1
   if (length < kBytesBeforeText) return window.corrupt(offset, "too short for a NumPy array");

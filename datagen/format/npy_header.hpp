@@ -31,6 +31,9 @@ struct NpyArray {
   bool is_integer() const { return kind == 'i' || kind == 'u'; }
 };
 
+// Whether an array begins at `place`, by the first bytes there.
+Result<bool> begins_with_npy(ObjectWindow& window, const Placement& place);
+
 // Parses the header of an array. The header and the array's bytes must take exactly the `length` bytes at
 // `offset`, or no more than these if `allows_more`; otherwise, or if these bytes are no array, the error is
 // `corrupt`. `unsupported` for arrays of records or of Python objects, and for format versions other than 1

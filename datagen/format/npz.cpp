@@ -29,6 +29,10 @@ namespace {
 
 constexpr std::string_view kNpySuffix = ".npy";
 
+std::string_view array_name(std::string_view member) {
+  return member.substr(0, member.size() - (member.ends_with(kNpySuffix) ? kNpySuffix.size() : 0));
+}
+
 // Writes an archive. If there are several samples, the array of the first field (the payload) is a streamed
 // member: its size and CRC follow its bytes, because they are known only after the last sample. Every other
 // member has its size and CRC before its bytes.
@@ -140,26 +144,34 @@ class Npz final : public ShardedFormat {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     UnreadArrays unread;
     const auto skips_member = [&](std::string_view member) {
-      if (!member.ends_with(kNpySuffix)) {
-        unread.add(member, "which is no array");
-        return true;
-      }
-      const std::string_view name = member.substr(0, member.size() - kNpySuffix.size());
-      if (!is_label_name(name)) return false;
-      unread.add(name, "labels that are compressed");
+      const bool is_label = is_label_name(array_name(member));
+      if (!is_label && member.ends_with(kNpySuffix)) return false;
+      unread.add(array_name(member), is_label
+                                         ? "labels that are compressed or encrypted"
+                                         : "compressed or encrypted, so whether it is an array is unknown");
       return true;
     };
-    PENSTOCK_ASSIGN(const auto members, read_zip(window, kNpySuffix, skips_member));
+    PENSTOCK_ASSIGN(const auto members, read_zip(window, skips_member));
     std::vector<StoredArray> arrays;
     std::vector<ArrayExtent> extents;
-    // NumPy reads the last of several members of one name.
-    std::unordered_map<std::string_view, const ArchiveMember*> last_of;
-    for (const ArchiveMember& member : members) last_of[member.name] = &member;
+    // NumPy reads the last of several members of one name, and "x" rather than "x.npy".
+    std::unordered_map<std::string_view, const ArchiveMember*> read_for;
     for (const ArchiveMember& member : members) {
-      const std::string name = member.name.substr(0, member.name.size() - kNpySuffix.size());
-      if (last_of[member.name] != &member) {
-        unread.add(name, "replaced by a later array of the same name");
+      const ArchiveMember*& chosen = read_for[array_name(member.name)];
+      if (chosen == nullptr || chosen->name.size() >= member.name.size()) chosen = &member;
+    }
+    for (const ArchiveMember& member : members) {
+      const std::string name(array_name(member.name));
+      if (read_for[name] != &member) {
+        unread.add(name, "replaced by another array of the same name");
         continue;
+      }
+      if (!member.name.ends_with(kNpySuffix)) {
+        PENSTOCK_ASSIGN(const bool is_array, begins_with_npy(window, member.content));
+        if (!is_array) {
+          unread.add(name, "which is no array");
+          continue;
+        }
       }
       Result<NpyArray> parsed = read_npy(window, member.content.offset, member.content.length);
       if (!parsed.ok() && parsed.error().code == Errc::unsupported) {

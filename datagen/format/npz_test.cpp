@@ -136,7 +136,7 @@ TEST_F(Npz, EveryFieldIsAnArray) {
     EXPECT_EQ((*scanned)[count - 1].label, std::to_string(samples[count - 1].label));
     auto window = ObjectWindow::open(backend_, {.name = "all.npz", .bytes = whole.size()});
     ASSERT_OK(window);
-    const auto members = read_zip(*window, ".npy");
+    const auto members = read_zip(*window);
     ASSERT_OK(members);
     std::string names;
     for (const ArchiveMember& member : *members) {
@@ -282,6 +282,29 @@ TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
   EXPECT_ERRC(Errc::corrupt,
               fixture.scan(archive({{"x.npy", numbers}, {"bad.npy", std::vector<std::byte>(20)}})),
               "no NumPy array");
+}
+
+// As NumPy does: a member is an array by its first bytes, and "x" is read rather than "x.npy".
+TEST_F(Npz, MembersWithoutSuffixAreArraysToo) {
+  const auto rows = [](uint64_t count) {
+    return HeaderBytes()
+        .append(npy_header(Element::u8, std::vector<uint64_t>{count, 1}))
+        .text(std::string(count, 'x'))
+        .take();
+  };
+  const auto text = HeaderBytes().text("no array").take();
+  ScanFixture fixture("npz");
+  const auto count = [&](const std::vector<std::pair<std::string, std::vector<std::byte>>>& files) {
+    const auto samples = fixture.scan(archive(files));
+    EXPECT_OK(samples);
+    return samples.ok() ? samples->size() : 0;
+  };
+  EXPECT_EQ(count({{"x", rows(2)}}), 2U);
+  EXPECT_EQ(count({{"x.npy", rows(3)}, {"x", rows(2)}}), 2U);
+  EXPECT_EQ(count({{"x", rows(2)}, {"x.npy", rows(3)}}), 2U);
+  EXPECT_EQ(count({{"x", rows(2)}, {"x", rows(3)}}), 3U);
+  EXPECT_EQ(count({{"x.npy", rows(3)}, {"notes.txt", text}, {"short", {}}}), 3U);
+  EXPECT_ERRC(Errc::unsupported, fixture.scan(archive({{"notes.txt", text}})));
 }
 
 TEST_F(Npz, BytesBehindTheArchiveAreIgnored) {

@@ -200,7 +200,7 @@ Result<uint64_t> find_bytes(ObjectWindow& window, uint64_t header_offset, const 
 
 }  // namespace
 
-Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix,
+Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window,
                                             const std::function<bool(std::string_view)>& skips) {
   PENSTOCK_ASSIGN(const Directory directory, find_directory(window));
   std::vector<ArchiveMember> members;
@@ -226,17 +226,12 @@ Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_vi
     const bool is_valid_extra = read_zip64_numbers(entry.subspan(kEntryBytes + name_bytes, extra_bytes),
                                                    bytes, stored_bytes, header_offset);
     const bool is_folder = member.name.ends_with('/');
-    if (!member.name.ends_with(suffix)) {
-      if (skips && !is_folder) skips(member.name);
-    } else {
+    const bool is_encrypted = (number_at(entry, 8, 2) & kEncryptedFlag) != 0;
+    const bool is_compressed = number_at(entry, 10, 2) != 0 || bytes != stored_bytes;
+    if (!is_folder && !((is_encrypted || is_compressed) && skips && skips(member.name))) {
       if (!is_valid_extra) return window.corrupt(at, fmt::format("the extra field of '{}'", member.name));
-      if ((number_at(entry, 8, 2) & kEncryptedFlag) != 0)
+      if (is_encrypted)
         return window.error(Errc::unsupported, at, fmt::format("'{}' is encrypted", member.name));
-      const bool is_compressed = number_at(entry, 10, 2) != 0 || bytes != stored_bytes;
-      if (is_compressed && skips && skips(member.name)) {
-        at += entry_bytes;
-        continue;
-      }
       if (is_compressed)
         return window.error(
             Errc::unsupported, at,

@@ -34,12 +34,10 @@ std::vector<std::byte> zip_trailer(const ZipMember& member);
 // The directory. It begins at `offset` and is the archive's last part.
 std::vector<std::byte> zip_directory(std::span<const ZipMember> members, uint64_t offset);
 
-// Finds the members whose name ends in `suffix`, in the order of the directory. All of them are inside the
-// object. `corrupt` and `truncated` give the offset of the damage. `unsupported` names a member that is
-// compressed or encrypted.
-// `skips` gets the name of a member with another suffix, and of a compressed one; it returns whether to skip
-// a compressed one. Null: other suffixes are skipped, and a compressed member is an error.
-Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window, std::string_view suffix,
+// Finds the members that are files, in the order of the directory. All of them are inside the object.
+// `corrupt` and `truncated` give the offset of the damage. `unsupported` names a member that is compressed or
+// encrypted, unless `skips` returns true for its name: then the member is skipped.
+Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window,
                                             const std::function<bool(std::string_view)>& skips = nullptr);
 
 }  // namespace penstock

@@ -55,6 +55,7 @@ struct SaveWork {
   Clock::time_point until{};      // when to stop waiting for free space
   bool snapshot_busy = false;     // the last snapshot is still being written from memory
   bool was_full = false;          // an earlier try of this save found the fast tier full
+  std::string full_reason{};      // what the fast tier said when it was last found full
   bool in_ledger = false;
   // The destination of the save, which rank 0 chooses for all ranks.
   bool skipped = false;
@@ -95,8 +96,8 @@ class TieredCheckpointer final : public Checkpointer {
   Result<void> choose_tier(SaveWork& work);
   Result<void> use_slow_tier(SaveWork& work);
   Result<bool> fits_emptied_tier(uint64_t bytes) const;
-  Result<bool> reserve_fast_space(SaveWork& work);
-  Result<void> wait_for_free_space(Clock::time_point until);
+  Result<void> reserve_fast_space(SaveWork& work);
+  Result<void> wait_for_free_space(const SaveWork& work);
 
   // Without policy.by_snapshot, finish_last_snapshot() does nothing and the others are not called.
   Result<void> finish_last_snapshot(Clock::time_point until, bool interruptible);
@@ -303,29 +304,27 @@ Result<bool> TieredCheckpointer::fits_emptied_tier(uint64_t bytes) const {
   return space >= bytes && space - bytes >= policy_.headroom;
 }
 
-// Reserves space on the fast tier and makes the folder there (work.pending). False if free space or quota do
-// not suffice now. `busy` if another process holds the store's lock for 5 s; Ctrl-C ends that wait with
-// `interrupted`. Called on rank 0 by the training thread, which holds no mutex.
-Result<bool> TieredCheckpointer::reserve_fast_space(SaveWork& work) {
-  if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota) return false;
-  Result<std::unique_ptr<PendingCheckpoint>> pending =
-      stores_.fast->stage(policy_.run, "save", work.bytes, policy_.headroom);
-  if (!pending.ok() && pending.error().code == Errc::no_space) return false;
-  PENSTOCK_ASSIGN(work.pending, std::move(pending));
+// Reserves space on the fast tier and makes the folder there (work.pending). `no_space` if free space or
+// quota do not suffice now. `busy` if another process holds the store's lock for 5 s; Ctrl-C ends that wait
+// with `interrupted`. Called on rank 0 by the training thread, which holds no mutex.
+Result<void> TieredCheckpointer::reserve_fast_space(SaveWork& work) {
+  if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota)
+    return make_error(Errc::no_space, "its quota of {} is used", format_size(policy_.quota));
+  PENSTOCK_ASSIGN(work.pending, stores_.fast->stage(policy_.run, "save", work.bytes, policy_.headroom));
   work.to_fast_tier = true;
-  return true;
+  return success();
 }
 
-// Waits for kPollInterval, or less if a drain ends, which may have freed space. timed_out after `until`.
-Result<void> TieredCheckpointer::wait_for_free_space(Clock::time_point until) {
+// Waits for kPollInterval, or less if a drain ends, which may have freed space. timed_out after work.until.
+Result<void> TieredCheckpointer::wait_for_free_space(const SaveWork& work) {
   PENSTOCK_TRY(check_interrupt());
   PENSTOCK_TRY(ledger_.failure());
   const Clock::time_point now = Clock::now();
-  if (now >= until)
-    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for the --on-full-timeout of {}{}",
-                      stores_.fast->tier().name, format_duration(policy_.block_for),
+  if (now >= work.until)
+    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for the --on-full-timeout of {}: {}{}",
+                      stores_.fast->tier().name, format_duration(policy_.block_for), work.full_reason,
                       drainer_->last_error_text());
-  const Clock::time_point next_check = until - now > kPollInterval ? now + kPollInterval : until;
+  const Clock::time_point next_check = work.until - now > kPollInterval ? now + kPollInterval : work.until;
   // With nothing left to drain, only other processes can free space. They cannot wake this thread.
   if (drainer_->is_idle())
     std::this_thread::sleep_until(next_check);
@@ -351,8 +350,9 @@ Result<void> TieredCheckpointer::choose_tier(SaveWork& work) {
   bool known_to_fit = work.was_full;
   for (bool check_space = !work.was_full;; check_space = true) {
     if (check_space) {
-      PENSTOCK_ASSIGN(const bool reserved, reserve_fast_space(work));
-      if (reserved) return success();
+      const Result<void> reserved = reserve_fast_space(work);
+      if (reserved.ok() || reserved.error().code != Errc::no_space) return reserved;
+      work.full_reason = reserved.error().message();
     }
     if (!known_to_fit) {
       PENSTOCK_ASSIGN(known_to_fit, fits_emptied_tier(work.bytes));
@@ -368,7 +368,7 @@ Result<void> TieredCheckpointer::choose_tier(SaveWork& work) {
     work.skipped = policy_.on_full == OnFull::skip;
     if (work.skipped) return success();
     if (policy_.on_full == OnFull::writethrough) return use_slow_tier(work);
-    PENSTOCK_TRY(wait_for_free_space(work.until));
+    PENSTOCK_TRY(wait_for_free_space(work));
   }
 }
 
@@ -387,6 +387,7 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
     if (done.ok()) return true;
     // Here all ranks have the same error, so all of them try again or none does.
     if (done.error().code != Errc::no_space || !work.to_fast_tier) return done.error();
+    work.full_reason = done.error().message();
   }
 }
 

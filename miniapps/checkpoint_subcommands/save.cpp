@@ -128,13 +128,12 @@ Result<PreparedSave> prepare(const CommandContext& context) {
 // Collective. Waits until the checkpoint is durable, until the drain makes no progress for --on-full-timeout,
 // or until the end of --timeout, which counts from `begin`. --timeout ends only this wait: the save, with its
 // wait for space, has already ended.
-Result<void> wait_until_durable(Checkpointer& checkpointer, const CheckpointId& id, const Tier& slow,
+Result<void> wait_until_durable(Checkpointer& checkpointer, const CheckpointId& id, DrainProgress progress,
                                 Clock::time_point begin, const CommandContext& context) {
   const Options& options = context.options;
   const std::chrono::nanoseconds timeout =
       options.has("timeout") ? options.duration("timeout") : std::chrono::nanoseconds(kForever);
   const std::chrono::nanoseconds patience = options.duration("on-full-timeout");
-  DrainProgress progress(checkpointer, slow);
   for (;;) {
     const std::chrono::nanoseconds left =
         std::max(std::chrono::nanoseconds(0), timeout - (Clock::now() - begin));
@@ -170,7 +169,8 @@ Result<SaveOutcome> save(PreparedSave& prepared, const std::string& run, const C
                                                              .payload = prepared.content.payload(),
                                                              .payload_seed = context.seed}));
   if (!saved.skipped && options.text("wait") == "durable" && saved.reached != Reached::durable) {
-    const Result<void> waited = wait_until_durable(*checkpointer, saved.id, prepared.slow(), begin, context);
+    const Result<void> waited = wait_until_durable(
+        *checkpointer, saved.id, {*checkpointer, prepared.slow(), prepared.fast()}, begin, context);
     if (!waited.ok() && waited.error().code != Errc::timed_out) return waited.error();
     if (waited.ok())
       saved.reached = Reached::durable;

@@ -147,9 +147,8 @@ SaveRequest request_of(const PayloadState& state, uint64_t step, const Payload& 
 
 // Collective. Waits until all checkpoints are durable, until the drain makes no progress for `patience`, or
 // until a signal comes. The error names no command that drains the rest, since run_saving() removes it.
-Result<void> wait_until_durable(Checkpointer& saver, const Tier& slow, std::chrono::nanoseconds patience,
-                                Communicator& ranks) {
-  DrainProgress progress(saver, slow);
+Result<void> wait_until_durable(Checkpointer& saver, DrainProgress progress,
+                                std::chrono::nanoseconds patience, Communicator& ranks) {
   for (;;) {
     const Result<void> finalized = saver.finalize(kFinalizePoll);
     if (finalized.ok() || finalized.error().code != Errc::timed_out) return finalized;
@@ -205,7 +204,7 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
     const Clock::time_point begin = Clock::now();
     PENSTOCK_TRY(train_and_save(setup, *saver, state, ranks, begin, run, tick));
     const Clock::time_point trained_at = Clock::now();
-    PENSTOCK_TRY(wait_until_durable(*saver, slow, policy.block_for, ranks));
+    PENSTOCK_TRY(wait_until_durable(*saver, {*saver, slow, fast}, policy.block_for, ranks));
     const Clock::time_point drained_at = Clock::now();
     series.end();
     run.interval_s = std::chrono::duration<double>(interval).count();

@@ -25,7 +25,21 @@ void merge(Value into, const Value& from) {
   }
 }
 
-// Whether the document has the key `name`, and if `value` is a scalar also that value.
+// Whether two values are equal. In a mapping the order of the keys does not matter.
+bool is_same(const Value& one, const Value& other) {
+  if (one.Type() != other.Type()) return false;
+  if (one.IsScalar()) return one.Scalar() == other.Scalar();
+  if (one.size() != other.size()) return false;
+  if (one.IsSequence())
+    return std::equal(one.begin(), one.end(), other.begin(),
+                      [](const auto& a, const auto& b) { return is_same(a, b); });
+  return !one.IsMap() || std::all_of(one.begin(), one.end(), [&](const auto& entry) {
+    const Value found = other[entry.first.Scalar()];
+    return found && is_same(entry.second, found);
+  });
+}
+
+// Whether the document has the key `name`, and if `value` is defined also that value.
 bool has_value(Value document, std::string_view name, const Value& value) {
   Value at = std::move(document);
   while (!name.empty() && at.IsMap()) {
@@ -35,7 +49,7 @@ bool has_value(Value document, std::string_view name, const Value& value) {
     if (!next) return false;
     at.reset(next);
   }
-  return name.empty() && (!value || !value.IsScalar() || (at.IsScalar() && at.Scalar() == value.Scalar()));
+  return name.empty() && (!value || is_same(at, value));
 }
 
 // Merges one override into the document. With `value` undefined the key is removed.

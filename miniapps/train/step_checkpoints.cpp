@@ -97,7 +97,7 @@ Result<void> StepCheckpoints::may_wait(DrainProgress& progress, const Result<voi
 
 Result<void> StepCheckpoints::drain() {
   const SteadyTime since = Clock::now();
-  DrainProgress progress(*saver_, saving_.slow);
+  DrainProgress progress(*saver_, saving_.slow, saving_.fast ? &*saving_.fast : nullptr);
   Result<void> last_result = success();
   while (true) {
     const bool must_not_wait = interrupted() && saving_.grace.count() == 0;

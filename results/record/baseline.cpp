@@ -165,11 +165,11 @@ Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
     const fs::path path = path_of(folder, file);
     const Result<Baseline::File> current = inspect_file(path);
     if (!current && current.error().sys_errno == ENOENT)
-      return make_error(Errc::not_found, "baseline '{}' does not hold any more: '{}' is gone; set it again",
+      return make_error(Errc::not_found, "baseline '{}' is out of date: '{}' is gone; set it again",
                         baseline.name, path.string());
     PENSTOCK_TRY(current);
     if (current->bytes != file.bytes || current->crc != file.crc)
-      return make_error(Errc::corrupt, "baseline '{}' does not hold any more: '{}' has changed; set it again",
+      return make_error(Errc::corrupt, "baseline '{}' is out of date: '{}' has changed; set it again",
                         baseline.name, path.string());
   }
   return success();
