@@ -172,7 +172,7 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
   return array;
 }
 
-Result<bool> begins_with_npy(ObjectWindow& window, const Placement& place) {
+Result<bool> begins_with_npy(ObjectWindow& window, const Extent& place) {
   if (place.length < kMagic.size()) return false;
   PENSTOCK_ASSIGN(const std::span<const std::byte> head, window.at(place.offset, kMagic.size()));
   return as_text(head) == kMagic;

@@ -32,7 +32,7 @@ struct NpyArray {
 };
 
 // Whether an array begins at `place`, by the first bytes there.
-Result<bool> begins_with_npy(ObjectWindow& window, const Placement& place);
+Result<bool> begins_with_npy(ObjectWindow& window, const Extent& place);
 
 // Parses the header of an array. The header and the array's bytes must take exactly the `length` bytes at
 // `offset`, or no more than these if `allows_more`; otherwise, or if these bytes are no array, the error is
