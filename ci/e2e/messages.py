@@ -28,7 +28,7 @@ MESSAGES = {
     "bad-baseline-name": "not a name for a baseline",
     "bad-checkpoint-file-name": "no name of a file in a checkpoint",
     "baseline-file-count": "baseline '{name}': {n} file,",
-    "baseline-is-stale": "baseline '{name}' does not hold any more",
+    "baseline-is-stale": "'{name}' is out of date",
     "batch-replaces-workload-batch": "--batch {n} replaces the workload's batch_size",
     "bench-leftovers-removed": "a bench left",
     "build-lacks-libpng": "lacks libpng",
