@@ -200,6 +200,17 @@ class Limits(CheckpointTest):
         self.assertIn(0, ends)
         self.assertGreater(len(ends), 1)
 
+    def test_a_snapshot_without_inodes_ends(self):
+        for inodes in (14, 16, 18, 60):
+            for timeout in ("0s", "300ms"):
+                with self.subTest(inodes=inodes, timeout=timeout):
+                    fast = self.mounted(f"size=50m,nr_inodes={inodes}", name=f"fast{inodes}-{timeout}")
+                    done = self.run_cli("checkpoint", "bench", f"slow{inodes}-{timeout}", "--burst-buffer", fast, "--arms", "snapshot", *SMALL, *BENCH,
+                                        "--on-full-timeout", timeout, expect=None, timeout=60)
+                    if done.returncode != 0 and "on-full-timeout" in done.stderr:
+                        self.assertIn("inodes", done.stderr)
+                    self.assertTrue(done.returncode == 0 or inodes < 60, done.stderr)
+
     def test_a_clock_that_cannot_be_compared_is_said(self):
         if CLOCK_GETTIME == 0:
             self.skipTest("the numbers of the calls are not known here")

@@ -110,7 +110,7 @@ class Rows(ReadTest):
         self.assertIn(message("corpus-count-of-jpeg", n=60), done.stdout)
         self.assertRegex(done.stdout, r"tier +threads +files/s +MiB/s +spread +scaling +baseline +of ceiling +p50 [mu]s +p99 [mu]s")
         self.assertRegex(done.stdout, r"\n\S+ +2 +[\d ]+")
-        self.assertRegex(done.stdout, r"(stops scaling|still gains|is fastest|gains up to|loses \d+% from|Whether more than) (at )?\d thread")
+        self.assertRegex(done.stdout, r"(stops scaling|still gains|is fastest|gains up to|loses \d+% from|More than) (at )?\d thread")
         done = self.run_cli("read", self.corpus(), "--scan", "--threads", "1", "--units", "si", *QUICK)
         self.assertIn(" MB/s ", done.stdout)
 

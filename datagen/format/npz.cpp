@@ -143,37 +143,43 @@ class Npz final : public ShardedFormat {
   Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
     UnreadArrays unread;
-    const auto skips_member = [&](std::string_view member) {
-      const bool is_label = is_label_name(array_name(member));
-      if (!is_label && member.ends_with(kNpySuffix)) return false;
-      unread.add(array_name(member), is_label
-                                         ? "labels that are compressed or encrypted"
-                                         : "compressed or encrypted, so whether it is an array is unknown");
+    const auto skips_member = [&](std::string_view member, const Error& error) {
+      const bool is_packed = error.code == Errc::unsupported;  // compressed or encrypted
+      const bool is_npy = member.ends_with(kNpySuffix);
+      const bool is_label = is_packed && is_label_name(array_name(member));
+      if (!is_label && (is_npy || (!is_packed && error.code != Errc::corrupt))) return false;
+      unread.add(array_name(member),
+                 is_label    ? "labels that are compressed or encrypted"
+                 : is_packed ? "which is compressed or encrypted"
+                             : "which is damaged",
+                 error);
       return true;
     };
-    PENSTOCK_ASSIGN(const auto members, read_zip(window, skips_member));
-    std::vector<StoredArray> arrays;
-    std::vector<ArrayExtent> extents;
-    // NumPy reads the last of several members of one name, and "x" rather than "x.npy".
+    PENSTOCK_ASSIGN(const std::vector<ArchiveMember> members, read_zip(window, skips_member));
+    // Of several arrays of one name NumPy reads the last one, and "x" rather than "x.npy".
+    std::vector<const ArchiveMember*> array_members;
     std::unordered_map<std::string_view, const ArchiveMember*> read_for;
     for (const ArchiveMember& member : members) {
-      const ArchiveMember*& chosen = read_for[array_name(member.name)];
-      if (chosen == nullptr || chosen->name.size() >= member.name.size()) chosen = &member;
-    }
-    for (const ArchiveMember& member : members) {
-      const std::string name(array_name(member.name));
-      if (read_for[name] != &member) {
-        unread.add(name, "replaced by another array of the same name");
-        continue;
-      }
       if (!member.name.ends_with(kNpySuffix)) {
         PENSTOCK_ASSIGN(const bool is_array, begins_with_npy(window, member.content));
         if (!is_array) {
-          unread.add(name, "which is no array");
+          unread.add(member.name, "which is no array");
           continue;
         }
       }
-      Result<NpyArray> parsed = read_npy(window, member.content.offset, member.content.length);
+      array_members.push_back(&member);
+      const ArchiveMember*& chosen = read_for[array_name(member.name)];
+      if (chosen == nullptr || chosen->name.size() >= member.name.size()) chosen = &member;
+    }
+    std::vector<StoredArray> arrays;
+    std::vector<ArrayExtent> extents;
+    for (const ArchiveMember* member : array_members) {
+      const std::string name(array_name(member->name));
+      if (read_for[name] != member) {
+        unread.add(name, "replaced by another array of the same name");
+        continue;
+      }
+      Result<NpyArray> parsed = read_npy(window, member->content.offset, member->content.length);
       if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
         unread.add(name, "of a type that is not read", std::move(parsed).error());
         continue;
@@ -184,7 +190,7 @@ class Npz final : public ShardedFormat {
                         .bytes = array.data_bytes,
                         .is_integer = array.is_integer() || (array.kind == 'b' && is_label_name(name)),
                         .item_bytes = std::max<uint64_t>(1, array.item_bytes)});
-      extents.push_back({.offset = member.content.offset + array.header_bytes,
+      extents.push_back({.offset = member->content.offset + array.header_bytes,
                          .item_bytes = std::max<uint64_t>(1, array.item_bytes),
                          .is_signed = array.kind == 'i',
                          .big_endian = array.big_endian,

@@ -305,6 +305,24 @@ TEST_F(Npz, MembersWithoutSuffixAreArraysToo) {
   EXPECT_EQ(count({{"x", rows(2)}, {"x", rows(3)}}), 3U);
   EXPECT_EQ(count({{"x.npy", rows(3)}, {"notes.txt", text}, {"short", {}}}), 3U);
   EXPECT_ERRC(Errc::unsupported, fixture.scan(archive({{"notes.txt", text}})));
+  EXPECT_EQ(count({{"x", text}, {"x.npy", rows(3)}}), 3U);
+  EXPECT_EQ(count({{"x.npy", rows(3)}, {"x", text}}), 3U);
+  // A member without the suffix may be damaged or packed.
+  const auto with = [](std::vector<std::byte> whole, size_t entry_offset, uint8_t value) {
+    whole[number_at(whole, whole.size() - 22 + 16, 4) + entry_offset] = std::byte{value};
+    return whole;
+  };
+  const auto two = archive({{"notes", text}, {"x.npy", rows(3)}});
+  const auto one = archive({{"x", rows(3)}});
+  for (const auto& [entry_offset, value, words] :
+       {std::tuple{8U, 1, "encrypted"}, {10U, 8, "compressed"}, {42U, 7, "no ZIP member begins here"}}) {
+    const auto samples = fixture.scan(with(two, entry_offset, uint8_t(value)));
+    ASSERT_OK(samples);
+    EXPECT_EQ(samples->size(), 3U) << words;
+    EXPECT_FALSE(fixture.scan(with(one, entry_offset, uint8_t(value))).ok());
+    EXPECT_NE(fixture.scan(with(one, entry_offset, uint8_t(value))).error().what.find(words),
+              std::string::npos);
+  }
 }
 
 TEST_F(Npz, BytesBehindTheArchiveAreIgnored) {

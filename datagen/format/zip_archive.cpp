@@ -189,66 +189,68 @@ bool read_zip64_numbers(std::span<const std::byte> extra, uint64_t& bytes, uint6
   return true;
 }
 
-// Offset of a member's bytes, which follow its local header. Reads the local header to find it, because the
-// extra field there may be longer or shorter than the one in the directory.
-Result<uint64_t> find_bytes(ObjectWindow& window, uint64_t header_offset, const std::string& name) {
-  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(header_offset, kLocalHeaderBytes));
-  if (number_at(bytes, 0, 4) != kLocalSignature)
+// Finds a member's bytes. `entry` is its entry in the directory, which is at `at`; the directory begins at
+// `end`, after the members. The member must not have more than `bytes_left` bytes.
+Result<Extent> find_content(ObjectWindow& window, uint64_t end, uint64_t at, const std::string& name,
+                            std::span<const std::byte> entry, uint64_t bytes_left) {
+  uint64_t bytes = number_at(entry, 24, 4);
+  uint64_t stored_bytes = number_at(entry, 20, 4);
+  uint64_t header_offset = number_at(entry, 42, 4);
+  const auto extra = entry.subspan(kEntryBytes + name.size(), number_at(entry, 30, 2));
+  if (!read_zip64_numbers(extra, bytes, stored_bytes, header_offset))
+    return window.corrupt(at, fmt::format("the extra field of '{}'", name));
+  if ((number_at(entry, 8, 2) & kEncryptedFlag) != 0)
+    return window.error(Errc::unsupported, at, fmt::format("'{}' is encrypted", name));
+  if (number_at(entry, 10, 2) != 0 || bytes != stored_bytes)
+    return window.error(Errc::unsupported, at,
+                        fmt::format("'{}' is compressed, so its samples have no place of their own (write it "
+                                    "with numpy.savez, not savez_compressed)",
+                                    name));
+  if (header_offset > end)
+    return window.corrupt(at, fmt::format("'{}' begins after the members, at byte {}", name, header_offset));
+  PENSTOCK_ASSIGN(const std::span<const std::byte> header, window.at(header_offset, kLocalHeaderBytes));
+  // The extra field there may be longer or shorter than the one in the directory.
+  if (number_at(header, 0, 4) != kLocalSignature)
     return window.corrupt(header_offset, fmt::format("no ZIP member begins here, though '{}' should", name));
-  return header_offset + kLocalHeaderBytes + number_at(bytes, 26, 2) + number_at(bytes, 28, 2);
+  const uint64_t begin =
+      header_offset + kLocalHeaderBytes + number_at(header, 26, 2) + number_at(header, 28, 2);
+  if (begin > end || bytes > end - begin)
+    return window.corrupt(at, fmt::format("'{}' has {} bytes, more than there are", name, bytes));
+  if (bytes > bytes_left) return window.corrupt(at, fmt::format("'{}' overlaps other members", name));
+  return Extent{begin, bytes};
 }
 
 }  // namespace
 
-Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window,
-                                            const std::function<bool(std::string_view)>& skips) {
+Result<std::vector<ArchiveMember>> read_zip(
+    ObjectWindow& window, const std::function<bool(std::string_view, const Error&)>& skips) {
   PENSTOCK_ASSIGN(const Directory directory, find_directory(window));
   std::vector<ArchiveMember> members;
   uint64_t at = directory.offset;
   const uint64_t end = directory.offset + directory.bytes;
   // The most bytes that the remaining members can have together. Members share no bytes, so an archive whose
-  // members have more bytes must be damaged and is refused.
+  // members have more bytes must be damaged.
   uint64_t bytes_left = directory.offset;
   for (uint64_t i = 0; i < directory.member_count; ++i) {
     if (end - at < kEntryBytes) return window.corrupt(at, "the ZIP directory ends within a member");
     PENSTOCK_ASSIGN(std::span<const std::byte> entry, window.at(at, kEntryBytes));
     const size_t name_bytes = number_at(entry, 28, 2);
-    const size_t extra_bytes = number_at(entry, 30, 2);
-    const size_t entry_bytes = kEntryBytes + name_bytes + extra_bytes + number_at(entry, 32, 2);
+    const size_t entry_bytes = kEntryBytes + name_bytes + number_at(entry, 30, 2) + number_at(entry, 32, 2);
     if (number_at(entry, 0, 4) != kEntrySignature || entry_bytes > end - at)
       return window.corrupt(at, fmt::format("no entry {} of the ZIP directory", i));
     PENSTOCK_ASSIGN(entry, window.at(at, entry_bytes));
     ArchiveMember member;
     member.name = HeaderReader(entry.subspan(kEntryBytes)).text(name_bytes);
-    uint64_t bytes = number_at(entry, 24, 4);
-    uint64_t stored_bytes = number_at(entry, 20, 4);
-    uint64_t header_offset = number_at(entry, 42, 4);
-    const bool is_valid_extra = read_zip64_numbers(entry.subspan(kEntryBytes + name_bytes, extra_bytes),
-                                                   bytes, stored_bytes, header_offset);
-    const bool is_folder = member.name.ends_with('/');
-    const bool is_encrypted = (number_at(entry, 8, 2) & kEncryptedFlag) != 0;
-    const bool is_compressed = number_at(entry, 10, 2) != 0 || bytes != stored_bytes;
-    if (!is_folder && !((is_encrypted || is_compressed) && skips && skips(member.name))) {
-      if (!is_valid_extra) return window.corrupt(at, fmt::format("the extra field of '{}'", member.name));
-      if (is_encrypted)
-        return window.error(Errc::unsupported, at, fmt::format("'{}' is encrypted", member.name));
-      if (is_compressed)
-        return window.error(
-            Errc::unsupported, at,
-            fmt::format("'{}' is compressed, so its samples have no place of their own (write it "
-                        "with numpy.savez, not savez_compressed)",
-                        member.name));
-      member.content.length = bytes;
-      if (header_offset > directory.offset)
-        return window.corrupt(
-            at, fmt::format("'{}' begins after the members, at byte {}", member.name, header_offset));
-      PENSTOCK_ASSIGN(member.content.offset, find_bytes(window, header_offset, member.name));
-      if (member.content.offset > directory.offset || bytes > directory.offset - member.content.offset)
-        return window.corrupt(at, fmt::format("'{}' has {} bytes, more than there are", member.name, bytes));
-      if (bytes > bytes_left)
-        return window.corrupt(at, fmt::format("'{}' overlaps other members", member.name));
-      bytes_left -= bytes;
-      members.push_back(std::move(member));
+    if (!member.name.ends_with('/')) {  // else it is a folder
+      const Result<Extent> content =
+          find_content(window, directory.offset, at, member.name, entry, bytes_left);
+      if (content.ok()) {
+        member.content = *content;
+        bytes_left -= member.content.length;
+        members.push_back(std::move(member));
+      } else if (!skips || !skips(member.name, content.error())) {
+        return content.error();
+      }
     }
     at += entry_bytes;
   }

@@ -36,8 +36,9 @@ std::vector<std::byte> zip_directory(std::span<const ZipMember> members, uint64_
 
 // Finds the members that are files, in the order of the directory. All of them are inside the object.
 // `corrupt` and `truncated` give the offset of the damage. `unsupported` names a member that is compressed or
-// encrypted, unless `skips` returns true for its name: then the member is skipped.
-Result<std::vector<ArchiveMember>> read_zip(ObjectWindow& window,
-                                            const std::function<bool(std::string_view)>& skips = nullptr);
+// encrypted. `skips` gets the name of a member that cannot be read, and why; it returns whether to skip it.
+Result<std::vector<ArchiveMember>> read_zip(
+    ObjectWindow& window,
+    const std::function<bool(std::string_view name, const Error& error)>& skips = nullptr);
 
 }  // namespace penstock

@@ -6,18 +6,32 @@
 
 namespace penstock {
 
-std::string limit_text(int resource, std::string_view unit) {
+namespace {
+
+// The current value; RLIM_INFINITY if it cannot be read.
+rlim_t limit_of(int resource) {
   rlimit limit{};
-  if (::getrlimit(__rlimit_resource_t(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
-  std::string text = " (now " + std::to_string(limit.rlim_cur);
-  if (!unit.empty()) text.append(" ").append(unit);
-  return text + ")";
+  return ::getrlimit(__rlimit_resource_t(resource), &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+}  // namespace
+
+std::string limit_text(int resource) {
+  const rlim_t limit = limit_of(resource);
+  return limit == RLIM_INFINITY ? "" : " (now " + std::to_string(limit) + ")";
+}
+
+std::string byte_limit_text(int resource) {
+  const rlim_t limit = limit_of(resource);
+  if (limit == RLIM_INFINITY) return "";
+  return limit % 1024 == 0 ? " (now " + std::to_string(limit / 1024) + " KiB)"
+                           : " (now " + std::to_string(limit) + " bytes)";
 }
 
 std::string memory_limit_text() {
   std::string text;
   for (const auto& [resource, flag] : {std::pair{RLIMIT_AS, "-v"}, std::pair{RLIMIT_DATA, "-d"}})
-    if (const std::string limit = limit_text(resource, "bytes"); !limit.empty())
+    if (const std::string limit = byte_limit_text(resource); !limit.empty())
       text.append("; raise ulimit ").append(flag).append(limit);
   return text;
 }

@@ -86,7 +86,7 @@ std::string Error::message() const {
   if (sys_errno == EMFILE)
     text += " in this process: raise ulimit -n" + limit_text(RLIMIT_NOFILE) + ", or use fewer threads";
   if (sys_errno == EFBIG) {
-    const std::string limit = limit_text(RLIMIT_FSIZE, "bytes");
+    const std::string limit = byte_limit_text(RLIMIT_FSIZE);
     text += limit.empty() ? " for this file system (ulimit -f is unlimited): use one with larger files"
                           : ": raise ulimit -f" + limit + ", or use a file system with larger files";
   }

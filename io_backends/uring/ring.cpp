@@ -1,7 +1,8 @@
 // Threads: the thread that owns the ring calls set_up() and cut_off(). The kernel works on the requests at
-// the same time.
+// the same time. Any thread may call the functions that make messages.
 // Lock: none.
-// Memory: only set_up() allocates: the ring and its table of files. No function throws.
+// Memory: set_up() allocates the ring and its table of files. The functions that make messages allocate, and
+// may throw; the others do neither.
 // Ctrl-C: cut_off() repeats its wait after EINTR, because the kernel may still write to memory of reads.
 // Crash: the kernel ends the requests with the process. This file writes no files.
 #include "io_backends/uring/ring.hpp"
@@ -33,7 +34,7 @@ constexpr int kMaxWaitMs = 30'000;
 
 std::string ring_memory_remedy(int sys_errno) {
   if (sys_errno != ENOMEM || ::geteuid() == 0) return "";  // root may lock any amount of memory
-  const std::string limit = limit_text(RLIMIT_MEMLOCK, "bytes");
+  const std::string limit = byte_limit_text(RLIMIT_MEMLOCK);
   return limit.empty() ? ""
                        : "; the rings of all threads together need locked memory: raise ulimit -l" + limit +
                              ", or choose fewer --threads or a smaller --depth";

@@ -55,7 +55,7 @@ struct SaveWork {
   Clock::time_point until{};      // when to stop waiting for free space
   bool snapshot_busy = false;     // the last snapshot is still being written from memory
   bool was_full = false;          // an earlier try of this save found the fast tier full
-  std::string full_reason{};      // what the fast tier said when it was last found full
+  std::string full_reason{};      // ": " and why the fast tier was last found full
   bool in_ledger = false;
   // The destination of the save, which rank 0 chooses for all ranks.
   bool skipped = false;
@@ -191,6 +191,7 @@ Result<void> TieredCheckpointer::retry_snapshot(Clock::time_point until) {
   work.until = until;
   work.was_full = work.to_fast_tier;
   work.in_ledger = true;
+  if (work.full_reason.empty()) work.full_reason = snapshots_->full_reason();
   const Result<bool> written = write(work, false);
   const bool may_retry =
       !written.ok() && (written.error().code == Errc::timed_out || written.error().code == Errc::interrupted);
@@ -221,11 +222,9 @@ Result<void> TieredCheckpointer::wait_until_reached(const CheckpointId& id, Reac
       return make_error(Errc::no_space, "the checkpoint of step " + std::to_string(id.step) + " was skipped");
     if (found->reached >= level) return success();
     PENSTOCK_TRY(check_interrupt());
-    if (Clock::now() >= until) {
-      return make_error(Errc::timed_out, "the checkpoint of step " + std::to_string(id.step) + " is not " +
-                                             std::string(reached_name(level)) + " yet" +
-                                             (drainer_ == nullptr ? "" : drainer_->last_error_text()));
-    }
+    if (Clock::now() >= until)
+      return make_error(Errc::timed_out, "the checkpoint of step {} is not {} yet{}", id.step,
+                        reached_name(level), drainer_ == nullptr ? "" : drainer_->last_error_text());
     const Clock::time_point next_check = std::min(until, Clock::now() + kPollInterval);
     if (drainer_ != nullptr && !drainer_->is_idle()) {
       drainer_->wait_for_next_drain(next_check);
@@ -319,12 +318,13 @@ Result<void> TieredCheckpointer::reserve_fast_space(SaveWork& work) {
 Result<void> TieredCheckpointer::wait_for_free_space(const SaveWork& work) {
   PENSTOCK_TRY(check_interrupt());
   PENSTOCK_TRY(ledger_.failure());
+  ledger_.set_counts([](CheckpointCounts& counts) { ++counts.space_waits; });
   const Clock::time_point now = Clock::now();
   if (now >= work.until)
-    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for the --on-full-timeout of {}: {}{}",
+    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for the --on-full-timeout of {}{}{}",
                       stores_.fast->tier().name, format_duration(policy_.block_for), work.full_reason,
                       drainer_->last_error_text());
-  const Clock::time_point next_check = work.until - now > kPollInterval ? now + kPollInterval : work.until;
+  const Clock::time_point next_check = std::min(work.until, now + kPollInterval);
   // With nothing left to drain, only other processes can free space. They cannot wake this thread.
   if (drainer_->is_idle())
     std::this_thread::sleep_until(next_check);
@@ -352,16 +352,16 @@ Result<void> TieredCheckpointer::choose_tier(SaveWork& work) {
     if (check_space) {
       const Result<void> reserved = reserve_fast_space(work);
       if (reserved.ok() || reserved.error().code != Errc::no_space) return reserved;
-      work.full_reason = reserved.error().message();
+      work.full_reason = ": " + reserved.error().message();
     }
     if (!known_to_fit) {
       PENSTOCK_ASSIGN(known_to_fit, fits_emptied_tier(work.bytes));
       if (!known_to_fit && !policy_.fail_oversize) return use_slow_tier(work);
       if (!known_to_fit)
-        return make_error(Errc::no_space, "a checkpoint of " + format_size(work.bytes) +
-                                              " is more than the fast tier '" + stores_.fast->tier().name +
-                                              "' can hold: --oversize writethrough sends it to '" +
-                                              stores_.slow->tier().name + "'");
+        return make_error(Errc::no_space,
+                          "a checkpoint of {} is more than the fast tier '{}' can hold: --oversize "
+                          "writethrough sends it to '{}'",
+                          format_size(work.bytes), stores_.fast->tier().name, stores_.slow->tier().name);
     }
     PENSTOCK_ASSIGN(const bool evicted, drainer_->evict_one());
     if (evicted) continue;
@@ -387,7 +387,7 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
     if (done.ok()) return true;
     // Here all ranks have the same error, so all of them try again or none does.
     if (done.error().code != Errc::no_space || !work.to_fast_tier) return done.error();
-    work.full_reason = done.error().message();
+    work.full_reason = ": " + done.error().message();
   }
 }
 

@@ -96,6 +96,7 @@ struct CheckpointTimes {
 struct CheckpointCounts {
   uint64_t saves = 0, skips = 0, written_through = 0, drained = 0, drain_failures = 0, evicted = 0,
            pruned = 0, quarantined = 0;
+  uint64_t space_waits = 0;  // how often a save found the fast tier full and waited a moment
   // Bytes on the fast tier that are not durable yet: now, and the maximum so far.
   uint64_t backlog_bytes = 0, most_backlog_bytes = 0;
 };

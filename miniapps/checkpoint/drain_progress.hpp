@@ -17,10 +17,10 @@ class DrainProgress {
  public:
   DrainProgress(const Checkpointer& saver, const Tier& slow, const Tier* fast);
 
-  // The time since the last progress, or since the constructor. A drained checkpoint is progress. Bytes that
-  // are written to a tier or read from it are progress, too: a snapshot that is written, a drain, its
-  // --read-back. They are none after a drain has failed, until a checkpoint is drained: the next try moves
-  // all bytes again.
+  // The time since the last progress, or since the constructor. A drained checkpoint is progress. So are
+  // bytes that rank 0 writes to a tier or reads from it: a snapshot, a drain, its --read-back. They are no
+  // progress where the same bytes are moved again and again: after a drain has failed, until a checkpoint is
+  // drained; and on the fast tier while a save waits for free space there.
   std::chrono::nanoseconds stalled_for();
 
  private:
@@ -28,9 +28,13 @@ class DrainProgress {
   const Tier& slow_;
   const Tier* const fast_;
   std::chrono::steady_clock::time_point last_progress_ = std::chrono::steady_clock::now();
-  uint64_t moved_bytes_;  // written to the tiers and read from them, at the previous call of stalled_for()
-  uint64_t drained_;      // drained checkpoints, at the previous call of stalled_for()
-  uint64_t failures_;     // failed drains when a checkpoint was last drained
+  // At the previous call of stalled_for(): bytes written to a tier and read from it, drained checkpoints,
+  // waits.
+  uint64_t slow_bytes_;
+  uint64_t fast_bytes_;
+  uint64_t drained_;
+  uint64_t space_waits_;
+  uint64_t failures_;  // failed drains when a checkpoint was last drained
 };
 
 // The command that drains what is left on the fast tier.

@@ -150,10 +150,14 @@ void SnapshotWriter::write_loop() noexcept {
       if (state_ != State::busy) return;
     }
     State end_state = State::free;
+    std::string full_reason;
     try {
       if (Result<void> written = write_(given_up_); !written.ok()) {
         end_state = written.error().code == Errc::no_space ? State::full : State::failed;
-        if (end_state == State::failed) on_failure_(std::move(written).error());
+        if (end_state == State::failed)
+          on_failure_(std::move(written).error());
+        else
+          full_reason = ": " + written.error().message();
       }
     } catch (const std::exception& error) {
       end_state = State::failed;
@@ -162,6 +166,7 @@ void SnapshotWriter::write_loop() noexcept {
     }
     const std::lock_guard lock(mutex_);
     state_ = end_state;
+    full_reason_ = std::move(full_reason);
     changed_.notify_all();
     if (stop_) return;
   }

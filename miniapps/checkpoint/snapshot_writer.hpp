@@ -9,6 +9,7 @@
 #include <functional>
 #include <mutex>
 #include <span>
+#include <string>
 #include <thread>
 
 #include "io_backends/backend/buffer.hpp"
@@ -51,6 +52,10 @@ class SnapshotWriter {
   // being written.
   bool wait_until_written(std::chrono::steady_clock::time_point until);
 
+  // ": " and why the tier of this rank's snapshot had no free space; "" if it had. Do not call it while the
+  // snapshot is being written.
+  std::string full_reason() const { return full_reason_; }
+
   // Gives up the last snapshot: its write is not tried again. Do not call it while the snapshot is being
   // written.
   void abandon();
@@ -75,6 +80,7 @@ class SnapshotWriter {
   std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::free;
+  std::string full_reason_;
   bool stop_ = false;
   std::jthread thread_;  // last: it is joined before what it uses is destroyed
 };

@@ -225,14 +225,19 @@ TEST_F(DlioWorkloadTest, RefusesMappingsThatOmegaConfRefuses) {
 }
 
 TEST_F(DlioWorkloadTest, AnOverrideRemovesOnlyWhatIsThere) {
-  const std::string text = "reader: {batch_size: 3, shapes: [[2, 5], x]}\n";
-  for (const char* override : {"~workload.reader.batch_size", "~workload.reader.batch_size=3",
-                               "~workload.reader", "~workload.reader={shapes: [[2,5],x], batch_size: 3}"})
+  const std::string text = "reader: {batch_size: 3, shapes: [[2, True], x], name: '4', other: ~}\n";
+  for (const char* override :
+       {"~workload.reader.batch_size", "~workload.reader.batch_size=3", "~workload.reader",
+        "~workload.reader=null",
+        "~workload.reader={shapes: [[2,true],x], batch_size: 3, name: '4', other: null}",
+        "~workload.reader.batch_size=3.0"})
     EXPECT_NE(read(text, {override}).value().batch, 3U) << override;
   for (const char* override :
        {"~workload.reader.batch_size=4", "~workload.reader.read_threads", "~workload.metric",
-        "~workload.reader.batch_size.x", "~workload.reader.shapes=[2,5]", "~workload.reader.shapes=[[2,6],x]",
-        "~workload.reader=null", "~workload.reader={batch_size: 3}", "~workload.reader.batch_size=[3]"})
+        "~workload.reader.batch_size.x", "~workload.reader.shapes=[2,5]",
+        "~workload.reader.shapes=[[3,True],x]", "~workload.reader.name=4", "~workload.reader.other=[1]",
+        "~workload.reader.batch_size='3'", "~workload.reader={batch_size: 3}",
+        "~workload.reader.batch_size=[3]"})
     refused(text, override, {override});
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <utility>
+#include <variant>
 
 #include "io_backends/configuration/yaml_document.hpp"
 
@@ -25,10 +26,19 @@ void merge(Value into, const Value& from) {
   }
 }
 
+// A scalar as OmegaConf reads it: what is in quotes is a text.
+std::variant<bool, double, std::string> typed(const Value& scalar) {
+  bool truth = false;
+  double number = 0;
+  if (scalar.Tag() != "!" && YAML::convert<bool>::decode(scalar, truth)) return truth;
+  if (scalar.Tag() != "!" && YAML::convert<double>::decode(scalar, number)) return number;
+  return scalar.Scalar();
+}
+
 // Whether two values are equal. In a mapping the order of the keys does not matter.
 bool is_same(const Value& one, const Value& other) {
   if (one.Type() != other.Type()) return false;
-  if (one.IsScalar()) return one.Scalar() == other.Scalar();
+  if (one.IsScalar()) return typed(one) == typed(other);
   if (one.size() != other.size()) return false;
   if (one.IsSequence())
     return std::equal(one.begin(), one.end(), other.begin(),
@@ -39,7 +49,7 @@ bool is_same(const Value& one, const Value& other) {
   });
 }
 
-// Whether the document has the key `name`, and if `value` is defined also that value.
+// Whether the document has the key `name`, and if `value` is neither undefined nor null also that value.
 bool has_value(Value document, std::string_view name, const Value& value) {
   Value at = std::move(document);
   while (!name.empty() && at.IsMap()) {
@@ -49,7 +59,7 @@ bool has_value(Value document, std::string_view name, const Value& value) {
     if (!next) return false;
     at.reset(next);
   }
-  return name.empty() && (!value || is_same(at, value));
+  return name.empty() && (!value || value.IsNull() || is_same(at, value));
 }
 
 // Merges one override into the document. With `value` undefined the key is removed.

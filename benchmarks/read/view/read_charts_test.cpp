@@ -83,7 +83,7 @@ TEST(Ranks, HaveAChartATableAndASentence) {
 TEST(Ranks, WithinTheSpreadGiveNoFinding) {
   const std::string page = page_of({of_ranks(1, {100, 150, 50}), of_ranks(2, {130, 120, 125})});
   EXPECT_TRUE(
-      has(section(page, "ranks"), "Whether more than 1 rank helps pfs, 2 threads a rank is not known"));
+      has(section(page, "ranks"), "More than 1 rank may or may not help pfs, 2 threads a rank: repeats"));
 }
 
 TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {

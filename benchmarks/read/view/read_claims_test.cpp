@@ -201,8 +201,8 @@ void check_scaling(const std::string& text, const World& world) {
     EXPECT_EQ(number_in(gains[3]), first) << text;
     EXPECT_TRUE(ratio(count, first).is_known()) << text;
     EXPECT_TRUE(is_percent(parts_of(text, "differ by up to #%").at(0), most_apart(rows, count))) << text;
-  } else if (text.starts_with("Whether more than")) {
-    EXPECT_EQ(number_in(parts_of(text, "more than # thread").at(0)), first) << text;
+  } else if (text.starts_with("More than")) {
+    EXPECT_EQ(number_in(parts_of(text, "More than # thread").at(0)), first) << text;
     const double told = number_in(parts_of(text, "differ by up to #%").at(0)) / 100;
     EXPECT_LE(told, most_apart(rows, first) + 0.006) << text;
   } else if (const auto loses = parts_of(text,

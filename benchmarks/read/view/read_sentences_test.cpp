@@ -178,12 +178,12 @@ TEST(Sentences, NothingIsComparedWithinTheSpreadOfTheRepeats) {
 TEST(Sentences, ScalingWithinTheSpreadCannotBeTold) {
   const Record four = noisy(read_cell("disk", 4, "cold", 100), 0.32);
   EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 120), four}, "scaling"),
-            "Whether more than 1 thread helps disk is not known: repeats differ by up to 32% (cold).");
+            "More than 1 thread may or may not help disk: repeats differ by up to 32% (cold).");
   EXPECT_EQ(only_sentence({read_cell("disk", 1, "cold", 200), four}, "scaling"),
             "disk is fastest at 1 thread and loses 50% of that at 4 threads (cold).");
   EXPECT_EQ(
       only_sentence({read_cell("disk", 1, "cold", 20), four, read_cell("disk", 8, "cold", 120)}, "scaling"),
-      "disk gains up to 4 threads, 5.00x of 1 thread; whether more help is not known: repeats "
+      "disk gains up to 4 threads, 5.00x of 1 thread; more threads may or may not help: repeats "
       "differ by up to 32% (cold).");
 }
 
@@ -369,7 +369,7 @@ TEST(Sentences, ADifferenceThatOnePairOfRepeatsContradictsIsNone) {
   const Record two =
       with_samples_per_s(with_rates(read_cell("root", 2, "warm", 1), {145, 145, 130}), {145, 145, 130});
   EXPECT_TRUE(
-      only_sentence({one, two}, "scaling").starts_with("Whether more than 1 thread helps root is not"));
+      only_sentence({one, two}, "scaling").starts_with("More than 1 thread may or may not help root:"));
   Record other = two;
   other.parameters["threads"] = 1;
   other.tiers["data"]["name"] = "other";

@@ -140,14 +140,15 @@ std::string scaling_text(const ReadCurve& curve, const std::string& subject,
                         : scaling.still_gains ? is_faster(change, noise)
                                               : kLeastScalingGain >= noise;
   const std::string gain = range_text(gain_before, format_ratio);
-  if (!is_known && gained_before)
-    return fmt::format(
-        "{} gains up to {}, {} of {}; whether more help is not known: repeats differ by up to {}", subject,
-        count_text(from), gain, count_text(first), format_percent(noise));
+  if (!is_known && gained_before) {
+    const std::string counts = count_text(2);  // "2 threads"
+    return fmt::format("{} gains up to {}, {} of {}; more{} may or may not help: repeats differ by up to {}",
+                       subject, count_text(from), gain, count_text(first), counts.substr(counts.find(' ')),
+                       format_percent(noise));
+  }
   if (!is_known || (!gained_before && from != first && !scaling.still_gains))
-    return fmt::format("Whether more than {} {} {} is not known: repeats differ by up to {}",
-                       count_text(first), first == 1 ? "helps" : "help", subject,
-                       format_percent(std::max(noise, noise_before)));
+    return fmt::format("More than {} may or may not help {}: repeats differ by up to {}", count_text(first),
+                       subject, format_percent(std::max(noise, noise_before)));
   if (scaling.loss_after_peak > 0) {
     const std::string loss = format_percent(scaling.loss_after_peak);
     const bool is_fastest = std::all_of(points.begin(), points.end(), [&](const ScalingPoint& other) {

@@ -48,8 +48,8 @@ Result<void> check_measuring_clock() {
     last = moment();
   if (first.kernel_before_ns < 0 || last.kernel_after_ns < 0)
     return make_error(Errc::permission_denied,
-                      "whether the times that this process measures are right is unknown: the kernel refuses "
-                      "the system call clock_gettime, so its clock cannot be compared with the kernel's");
+                      "cannot check the clock of this process: the kernel refuses the system call "
+                      "clock_gettime. Times may be wrong. Allow that call in the seccomp filter");
 
   const auto passed_ns = double(last.ns - first.ns);
   const auto least_ns = double(last.kernel_before_ns - first.kernel_after_ns);
