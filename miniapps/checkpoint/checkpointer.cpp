@@ -55,7 +55,7 @@ struct SaveWork {
   Clock::time_point until{};      // when to stop waiting for free space
   bool snapshot_busy = false;     // the last snapshot is still being written from memory
   bool was_full = false;          // an earlier try of this save found the fast tier full
-  std::string full_reason{};      // ": " and why the fast tier was last found full
+  std::string full_reason{};      // why the fast tier was last found full
   bool in_ledger = false;
   // The destination of the save, which rank 0 chooses for all ranks.
   bool skipped = false;
@@ -321,9 +321,9 @@ Result<void> TieredCheckpointer::wait_for_free_space(const SaveWork& work) {
   ledger_.set_counts([](CheckpointCounts& counts) { ++counts.space_waits; });
   const Clock::time_point now = Clock::now();
   if (now >= work.until)
-    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for the --on-full-timeout of {}{}{}",
-                      stores_.fast->tier().name, format_duration(policy_.block_for), work.full_reason,
-                      drainer_->last_error_text());
+    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for the --on-full-timeout of {}{}{}{}",
+                      stores_.fast->tier().name, format_duration(policy_.block_for),
+                      work.full_reason.empty() ? "" : ": ", work.full_reason, drainer_->last_error_text());
   const Clock::time_point next_check = std::min(work.until, now + kPollInterval);
   // With nothing left to drain, only other processes can free space. They cannot wake this thread.
   if (drainer_->is_idle())
@@ -352,7 +352,7 @@ Result<void> TieredCheckpointer::choose_tier(SaveWork& work) {
     if (check_space) {
       const Result<void> reserved = reserve_fast_space(work);
       if (reserved.ok() || reserved.error().code != Errc::no_space) return reserved;
-      work.full_reason = ": " + reserved.error().message();
+      work.full_reason = reserved.error().message();
     }
     if (!known_to_fit) {
       PENSTOCK_ASSIGN(known_to_fit, fits_emptied_tier(work.bytes));
@@ -387,7 +387,7 @@ Result<bool> TieredCheckpointer::write(SaveWork& work, bool from_memory) {
     if (done.ok()) return true;
     // Here all ranks have the same error, so all of them try again or none does.
     if (done.error().code != Errc::no_space || !work.to_fast_tier) return done.error();
-    work.full_reason = ": " + done.error().message();
+    work.full_reason = done.error().message();
   }
 }
 

@@ -157,7 +157,7 @@ void SnapshotWriter::write_loop() noexcept {
         if (end_state == State::failed)
           on_failure_(std::move(written).error());
         else
-          full_reason = ": " + written.error().message();
+          full_reason = written.error().message();
       }
     } catch (const std::exception& error) {
       end_state = State::failed;

@@ -52,7 +52,7 @@ class SnapshotWriter {
   // being written.
   bool wait_until_written(std::chrono::steady_clock::time_point until);
 
-  // ": " and why the tier of this rank's snapshot had no free space; "" if it had. Do not call it while the
+  // Why the tier of this rank's snapshot had no free space; "" if it had. Do not call it while the
   // snapshot is being written.
   std::string full_reason() const { return full_reason_; }
 

@@ -183,7 +183,7 @@ TEST(Sentences, ScalingWithinTheSpreadCannotBeTold) {
             "disk is fastest at 1 thread and loses 50% of that at 4 threads (cold).");
   EXPECT_EQ(
       only_sentence({read_cell("disk", 1, "cold", 20), four, read_cell("disk", 8, "cold", 120)}, "scaling"),
-      "disk gains up to 4 threads, 5.00x of 1 thread; more threads may or may not help: repeats "
+      "disk gains up to 4 threads, 5.00x of 1 thread; more than 4 threads may or may not help: repeats "
       "differ by up to 32% (cold).");
 }
 

@@ -140,12 +140,10 @@ std::string scaling_text(const ReadCurve& curve, const std::string& subject,
                         : scaling.still_gains ? is_faster(change, noise)
                                               : kLeastScalingGain >= noise;
   const std::string gain = range_text(gain_before, format_ratio);
-  if (!is_known && gained_before) {
-    const std::string counts = count_text(2);  // "2 threads"
-    return fmt::format("{} gains up to {}, {} of {}; more{} may or may not help: repeats differ by up to {}",
-                       subject, count_text(from), gain, count_text(first), counts.substr(counts.find(' ')),
-                       format_percent(noise));
-  }
+  if (!is_known && gained_before)
+    return fmt::format(
+        "{0} gains up to {1}, {2} of {3}; more than {1} may or may not help: repeats differ by up to {4}",
+        subject, count_text(from), gain, count_text(first), format_percent(noise));
   if (!is_known || (!gained_before && from != first && !scaling.still_gains))
     return fmt::format("More than {} may or may not help {}: repeats differ by up to {}", count_text(first),
                        subject, format_percent(std::max(noise, noise_before)));
