@@ -6,7 +6,7 @@ import pathlib
 import re
 import subprocess
 
-from penstock_cli import PENSTOCK, CliTest, main
+from penstock_cli import HIDE_PROC, PENSTOCK, CliTest, main
 
 FILES = ("/proc/meminfo", "/proc/cpuinfo", "/proc/self/status", "/proc/self/io", "/proc/self/cgroup", "/proc/self/mountinfo",
          "/proc/sys/kernel/random/boot_id", "/proc/sys/vm/drop_caches", "/sys/devices/system/node/node0/cpulist",
@@ -14,6 +14,10 @@ FILES = ("/proc/meminfo", "/proc/cpuinfo", "/proc/self/status", "/proc/self/io",
          "/sys/fs/cgroup/cgroup.controllers", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 FOLDERS = ("/proc", "/sys", "/sys/fs/cgroup", "/proc/sys", "/sys/devices")
 HUGE = 10**30
+
+
+def hide_folder(path):
+    return HIDE_PROC if path == "/proc" else f"mount -t tmpfs none {path}"
 
 
 def contents(real):
@@ -84,12 +88,12 @@ class KernelFiles(CliTest):
         for path in FOLDERS:
             if os.path.isdir(path):
                 with self.subTest(path=path):
-                    self.check(f"mount -t tmpfs none {path}", real)
+                    self.check(hide_folder(path), real)
 
     def test_the_host_cache_of_an_unknown_machine(self):
         for path in ("/proc/cpuinfo", "/proc", "/sys"):
             (self.dir / "bad").write_bytes(b"")
-            hidden = f"mount --bind {self.dir / 'bad'} {path}" if path.endswith("info") else f"mount -t tmpfs none {path}"
+            hidden = f"mount --bind {self.dir / 'bad'} {path}" if path.endswith("info") else hide_folder(path)
             record = self.read(hidden)
             self.assertEqual(record["cache"]["host"], "unknown", path)
 

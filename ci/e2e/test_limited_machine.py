@@ -32,7 +32,6 @@ int clock_gettime(clockid_t clock, struct timespec* at) {  /* runs PACE times as
 }
 """
 GROUPS = pathlib.Path("/sys/fs/cgroup")
-HIDE_PROC = "mount -t tmpfs none /proc"
 STAGES = r"\b(read|decode|resize|collate|queue|copy|input|tier)\b"
 
 
@@ -42,16 +41,11 @@ class LimitedMachine(CorpusTest):
         self.run_cli("generate", "imagenet", "--samples", 8, "--seed", 1, "--set", "median=20000", "--out", "pics")
 
     def run_after(self, prepare, *words, expect=0):
-        """Runs a shell's commands, and in its place `penstock WORDS`."""
-        done = subprocess.run([*prepare, "sh", PENSTOCK, *map(str, words)], cwd=self.dir, check=False, capture_output=True, text=True, timeout=300)
+        """Runs the words `prepare`, followed by `penstock WORDS`."""
+        done = subprocess.run([*prepare, PENSTOCK, *map(str, words)], cwd=self.dir, check=False, capture_output=True, text=True, timeout=300)
         if expect is not None:
             self.assertEqual(done.returncode, expect, done.stderr)
         return done
-
-    def without_proc(self, *words, **kwargs):
-        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "sh", "-c", HIDE_PROC], capture_output=True, check=False).returncode != 0:
-            self.skipTest("/proc cannot be hidden here")
-        return self.run_after(["unshare", "-m", "sh", "-c", HIDE_PROC + ' && exec "$@"'], *words, **kwargs)
 
     @unittest.skipIf(penstock_cli.SANITIZED, "a sanitizer's runtime wants to be the first library")
     def test_a_clock_of_another_pace_measures_nothing(self):
@@ -60,7 +54,7 @@ class LimitedMachine(CorpusTest):
         subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", self.dir / "clocks.so", self.dir / "clocks.c"], check=True)
 
         def with_clock(pace, ahead, *words, expect):
-            return self.run_after(["sh", "-c", f'export LD_PRELOAD=./clocks.so PACE={pace} AHEAD={ahead}; exec "$@"'], *words, expect=expect)
+            return self.run_after(["sh", "-c", f'export LD_PRELOAD=./clocks.so PACE={pace} AHEAD={ahead}; exec "$@"', "sh"], *words, expect=expect)
 
         for pace in (100, 1.25, 0.5, 0.001, 0):
             with self.subTest(pace):
@@ -78,7 +72,7 @@ class LimitedMachine(CorpusTest):
     def test_profile_run_without_proc(self):
         if self.run_cli("profile", "run", "-o", "usual", "--", "true", expect=None).returncode != 0:
             self.skipTest("this build has no profiler")
-        done = self.without_proc("profile", "run", "-o", "hidden", "--", "true", expect=None)
+        done = self.run_after(penstock_cli.without_proc(), "profile", "run", "-o", "hidden", "--", "true", expect=None)
         if done.returncode != 0:
             self.assertIn("/proc", done.stderr)
 
@@ -110,7 +104,7 @@ class LimitedMachine(CorpusTest):
                         time.sleep(0.05)
 
     def in_group(self, group, *words):
-        return self.run_after(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"'], *words)
+        return self.run_after(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"], *words)
 
     def test_a_quota_of_this_group_or_a_parent_is_found(self):
         for processors in (0.3, 1.5):
@@ -146,7 +140,7 @@ class LimitedMachine(CorpusTest):
         prepare = self.without_rights()
         words = ["read", f"uring:{self.dir}/pics", "--threads", 2, "--depth", 32, *QUICK[2:], "--no-config", "--results", self.dir / "res"]
         # The limit is that of the user, so other programs of the same user may leave too little for the ring itself.
-        recorded = self.run_after([*prepare, "sh", "-c", 'ulimit -l 64 && exec "$@"'], *words, "--json", expect=None)
+        recorded = self.run_after([*prepare, "sh", "-c", 'ulimit -l 64 && exec "$@"', "sh"], *words, "--json", expect=None)
         if recorded.returncode != 0 or not re.search("regist", json.dumps(json.loads(recorded.stdout)["tiers"])):
             self.skipTest("buffers are registered here, or there is no io_uring")
         self.assertRegex(recorded.stderr, "regist")
@@ -173,7 +167,7 @@ class LimitedMachine(CorpusTest):
     def test_rings_without_memory_name_the_limit(self):
         prepare = self.without_rights()
         words = ["read", f"uring:{self.dir}/pics", "--threads", 8, "--depth", 256, *QUICK[2:], "--no-config", "--results", self.dir / "res"]
-        done = self.run_after([*prepare, "sh", "-c", 'ulimit -l 16 && exec "$@"'], *words, expect=None)
+        done = self.run_after([*prepare, "sh", "-c", 'ulimit -l 16 && exec "$@"', "sh"], *words, expect=None)
         if done.returncode == 0 and "Cannot allocate memory" not in done.stderr:
             self.skipTest("rings take no locked memory here, or there is no io_uring")
         self.assertIn("ulimit -l", done.stderr)
