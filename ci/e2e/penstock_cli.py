@@ -21,7 +21,7 @@ SANITIZED = bool(os.environ.get("PENSTOCK_SANITIZE"))
 PATIENCE_S = 1200 if SANITIZED else 300  # only a program that hangs takes longer
 BUILD = pathlib.Path(os.environ.get("PENSTOCK_BUILD", "build/release"))
 HIDE_PROC = "mount -t tmpfs none /proc"  # in a mount namespace of its own
-if SANITIZED:  # The leak sanitizer needs /proc and reads its options there. It finds a file that turns it off.
+if SANITIZED:  # The leak sanitizer fails without /proc. It reads its options there, so this file turns it off.
     HIDE_PROC += r' && mkdir /proc/self && printf "ASAN_OPTIONS=detect_leaks=0\0" > /proc/self/environ'
 
 
@@ -53,7 +53,7 @@ def has_charts():
 
 
 def without_proc():
-    """The words that run a command where /proc is empty; skips the test where it cannot be hidden."""
+    """The words to put before a command that must not see /proc; skips the test where it cannot be hidden."""
     words = ["unshare", "--mount", "sh", "-c", HIDE_PROC + ' && exec "$@"', "sh"]
     if os.geteuid() != 0 or subprocess.run([*words, "true"], capture_output=True, check=False).returncode != 0:
         raise unittest.SkipTest("/proc cannot be hidden here")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-from penstock_cli import PENSTOCK, SOURCE, main
+from penstock_cli import HIDE_PROC, PENSTOCK, SOURCE, main
 from profile_case import ProgramsTest, needs
 
 BYTES = 30_000
@@ -179,7 +179,7 @@ class Proc(ProgramsTest):
         usual = self.folder / "usual"
         subprocess.run([PENSTOCK, "profile", "run", "-o", usual, "--", "cp", "in", "out"], cwd=self.folder, check=True, capture_output=True)
         # The program runs with a /proc that has nothing: the library can read none of its files.
-        hide = "mount -t tmpfs none /proc &&"
+        hide = HIDE_PROC + " &&"
         session = self.folder / "hidden"
         command = f"{hide} exec cp in out"
         done = subprocess.run([PENSTOCK, "profile", "run", "-o", session, "--", "unshare", "-m", "sh", "-c", command], cwd=self.folder,
