@@ -1,4 +1,4 @@
-# Required: a threads library, fmt, CLI11, nlohmann-json, libjpeg-turbo. Everything else is optional. penstock_print_summary() and
+# Required: a threads library, oneTBB, fmt, CLI11, nlohmann-json, libjpeg-turbo. Everything else is optional. penstock_print_summary() and
 # `penstock --version` list what is missing, and ctest shows the tests that need it as skipped.
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -7,6 +7,7 @@ find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(JPEG REQUIRED)
+find_package(TBB REQUIRED)
 
 # penstock_optional(NAME TARGET WHAT): remembers whether TARGET exists, for the summary and `penstock --version`.
 function(penstock_optional name target what)
@@ -132,7 +133,7 @@ function(penstock_build_info file)
     string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
   endforeach()
   set(versions "")
-  foreach(library fmt nlohmann_json JPEG ZLIB PNG CLI11 isal zstd uring curl yaml-cpp dnnl MPI_C)
+  foreach(library fmt nlohmann_json JPEG TBB ZLIB PNG CLI11 isal zstd uring curl yaml-cpp dnnl MPI_C)
     if(${library}_VERSION)
       string(APPEND versions "    {\"${library}\", \"${${library}_VERSION}\"},\n")
     endif()

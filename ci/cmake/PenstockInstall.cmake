@@ -44,6 +44,7 @@ find_dependency(fmt)
 find_dependency(CLI11)
 find_dependency(nlohmann_json)
 find_dependency(JPEG)
+find_dependency(TBB)
 @PENSTOCK_EXPORT_FINDS@
 include("${CMAKE_CURRENT_LIST_DIR}/penstock-targets.cmake")
 ]=])

@@ -16,6 +16,7 @@
 
 #include "datagen/format/sample_type.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
+#include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/system/scope.hpp"
 
 namespace penstock {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/interrupt.hpp"
-#include "io_backends/core/system/threads.hpp"
 
 namespace penstock {
 
@@ -40,29 +40,23 @@ inline IndexRun take_run(std::atomic<uint64_t>& next_index, uint64_t count, unsi
   return {count, count};
 }
 
+// Calls work(thread, run) with runs of consecutive indices, until every index below `count` was in one of
+// them. `thread` is below `threads`, and no two calls with the same `thread` run at the same time. A run has
+// up to `max_run` indices. After an error the other threads finish their runs and take no more. Returns the
+// first error; an exception becomes an error. Uses the threads of oneTBB, or fewer threads of its own where
+// the system refuses so many.
+Result<void> for_each_run(uint64_t count, unsigned threads, uint64_t max_run,
+                          const std::function<Result<void>(unsigned thread, IndexRun run)>& work);
+
 // Calls each(thread, index) for every index below `count`, on up to `threads` threads. Each thread takes up
 // to `max_run` consecutive indices at a time. After an error the other threads finish the indices that they
 // have and take no more. Returns the first error.
 template <class Each>
 Result<void> for_each_index(uint64_t count, unsigned threads, uint64_t max_run, Each each) {
-  std::atomic<uint64_t> next_index{0};
-  std::atomic<bool> stopped{false};
-  const auto stop = [&stopped] { stopped.store(true, std::memory_order_relaxed); };
-  threads = unsigned(std::min<uint64_t>(threads, count));
-  const auto work = [&](unsigned worker) -> Result<void> {
-    while (!stopped.load(std::memory_order_relaxed)) {
-      const IndexRun indices = take_run(next_index, count, threads, max_run);
-      if (indices.begin == indices.end) break;
-      for (uint64_t index = indices.begin; index < indices.end; ++index) {
-        Result<void> done = each(worker, index);
-        if (done.ok()) continue;
-        stop();
-        return done;
-      }
-    }
+  return for_each_run(count, threads, max_run, [&](unsigned thread, IndexRun run) -> Result<void> {
+    for (uint64_t index = run.begin; index < run.end; ++index) PENSTOCK_TRY(each(thread, index));
     return success();
-  };
-  return on_threads(threads, work, IfFewer::go_on, stop);
+  });
 }
 
 // Does the same as for_each_index(), but checks before each index whether the process is asked to stop. After

@@ -1,13 +1,18 @@
 #include "io_backends/core/parallel/parallel.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "io_backends/core/system/threads.hpp"
 
 namespace penstock {
 namespace {
@@ -88,6 +93,27 @@ TEST(Parallel, AnInterruptEndsOnlyWorkThatWaitsForStorage) {
   EXPECT_EQ(stopped.error().code, Errc::interrupted);
   EXPECT_TRUE(computed.ok());
 }
+
+#ifndef PENSTOCK_ADDRESS_SANITIZER  // which needs more address space than any limit leaves
+TEST(Parallel, WhereTheSystemRefusesThreadsFewerDoTheWork) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  ASSERT_GT(pages, 0U);
+  rlimit little = before;
+  little.rlim_cur = pages * uint64_t(::sysconf(_SC_PAGESIZE)) + (uint64_t{64} << 20U);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &little), 0);
+  std::atomic<uint64_t> called{0};
+  const Result<void> done = for_each_index(1'000, 500, 1, [&](unsigned, uint64_t) {
+    ++called;
+    return success();
+  });
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_TRUE(done.ok());
+  EXPECT_EQ(called, 1'000U);
+}
+#endif
 
 }  // namespace
 }  // namespace penstock
