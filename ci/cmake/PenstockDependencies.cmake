@@ -31,6 +31,9 @@ penstock_optional(liburing PkgConfig::uring "many reads in flight from one threa
 pkg_check_modules(curl IMPORTED_TARGET GLOBAL QUIET libcurl>=7.74)
 penstock_optional(libcurl PkgConfig::curl "tiers in object stores (back end s3)")
 
+find_package(pugixml QUIET)
+penstock_optional(pugixml pugixml::pugixml "the answers of object stores (back end s3)")
+
 find_package(MPI QUIET COMPONENTS C)
 penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts, and files by MPI-IO (back end mpiio)")
 
@@ -133,7 +136,7 @@ function(penstock_build_info file)
     string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
   endforeach()
   set(versions "")
-  foreach(library fmt nlohmann_json JPEG TBB ZLIB PNG CLI11 isal zstd uring curl yaml-cpp dnnl MPI_C)
+  foreach(library fmt nlohmann_json JPEG TBB ZLIB PNG CLI11 isal zstd uring curl pugixml yaml-cpp dnnl MPI_C)
     if(${library}_VERSION)
       string(APPEND versions "    {\"${library}\", \"${${library}_VERSION}\"},\n")
     endif()

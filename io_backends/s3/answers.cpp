@@ -1,6 +1,9 @@
 #include "io_backends/s3/answers.hpp"
 
+#include <algorithm>
 #include <utility>
+
+#include <pugixml.hpp>
 
 #include "io_backends/core/text.hpp"
 #include "io_backends/s3/sigv4.hpp"
@@ -53,110 +56,66 @@ bool append_entity(std::string& text, std::string_view name) {
   return false;
 }
 
-class Parser {
- public:
-  using Visit = std::function<void(std::string_view, const std::string&)>;
-  Parser(std::string_view xml, const Visit& visit) : rest_(xml), visit_(visit) {}
-
-  Result<void> parse() {
-    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-    if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
-    while (!rest_.empty()) PENSTOCK_TRY(rest_.front() == '<' ? parse_markup() : parse_characters());
-    if (!found_element_ || !name_starts_.empty()) return bad_xml("it ends too early");
-    return success();
+// Appends text in which entities were not replaced yet. pugixml would leave unknown entities as they are, and
+// a key that contains one would then be wrong.
+Result<void> append_text(std::string& text, std::string_view raw) {
+  while (!raw.empty()) {
+    const size_t ampersand = std::min(raw.find('&'), raw.size());
+    text.append(raw.substr(0, ampersand));
+    raw.remove_prefix(ampersand);
+    if (raw.empty()) break;
+    const size_t semicolon = raw.find(';');
+    if (semicolon == std::string_view::npos || !append_entity(text, raw.substr(1, semicolon - 1)))
+      return bad_xml("it holds an unknown entity");
+    raw.remove_prefix(semicolon + 1);
   }
+  return success();
+}
 
- private:
-  // Takes the text before `end` from rest_ and returns it; also removes `end`. No value if rest_ lacks `end`.
-  std::optional<std::string_view> take_until(std::string_view end) {
-    const size_t at = rest_.find(end);
-    if (at == std::string_view::npos) return std::nullopt;
-    const std::string_view part_before = rest_.substr(0, at);
-    rest_.remove_prefix(at + end.size());
-    return part_before;
+using Visit = std::function<void(std::string_view, const std::string&)>;
+
+// Calls `visit` for the elements in `element` and then for itself. `path` is that of the element around it.
+Result<void> visit_element(const pugi::xml_node& element, std::string& path, size_t depth,
+                           const Visit& visit) {
+  if (depth > kMaxNesting) return bad_xml("it is nested too deeply");
+  const size_t outer_path_bytes = path.size();
+  if (!path.empty()) path += '/';
+  path += element.name();
+  std::string text;
+  for (const pugi::xml_node& node : element.children()) {
+    if (node.type() == pugi::node_element) PENSTOCK_TRY(visit_element(node, path, depth + 1, visit));
+    if (node.type() == pugi::node_pcdata) PENSTOCK_TRY(append_text(text, node.value()));
+    if (node.type() == pugi::node_cdata) text += node.value();
   }
-
-  Result<void> skip_past(std::string_view end) {
-    if (!take_until(end)) return bad_xml("it ends within a comment");
-    return success();
-  }
-
-  Result<void> parse_characters() {
-    const size_t end = std::min(rest_.find('<'), rest_.size());
-    std::string_view piece = rest_.substr(0, end);
-    rest_.remove_prefix(end);
-    if (name_starts_.empty() && !trim(piece).empty()) return bad_xml("it has text outside of its element");
-    while (!piece.empty()) {
-      const size_t ampersand = std::min(piece.find('&'), piece.size());
-      text_.append(piece.substr(0, ampersand));
-      piece.remove_prefix(ampersand);
-      if (piece.empty()) break;
-      const size_t semicolon = piece.find(';');
-      if (semicolon == std::string_view::npos || !append_entity(text_, piece.substr(1, semicolon - 1)))
-        return bad_xml("it holds an unknown entity");
-      piece.remove_prefix(semicolon + 1);
-    }
-    return success();
-  }
-
-  Result<void> parse_markup() {
-    constexpr std::string_view kCdataStart = "<![CDATA[";
-    if (rest_.starts_with("<?")) return skip_past("?>");
-    if (rest_.starts_with("<!--")) return skip_past("-->");
-    if (rest_.starts_with(kCdataStart)) {
-      if (name_starts_.empty()) return bad_xml("it has text outside of its element");
-      rest_.remove_prefix(kCdataStart.size());
-      const auto data = take_until("]]>");
-      if (!data) return bad_xml("it ends within CDATA");
-      text_.append(*data);
-      return success();
-    }
-    if (rest_.starts_with("<!")) return skip_past(">");
-    rest_.remove_prefix(1);
-    auto tag = take_until(">");
-    if (!tag) return bad_xml("it ends within a tag");
-    if (tag->starts_with('/')) return close(tag->substr(1));
-    const bool is_empty_element = tag->ends_with('/');
-    if (is_empty_element) tag->remove_suffix(1);
-    const std::string_view name = tag->substr(0, std::min(tag->find_first_of(" \t\r\n"), tag->size()));
-    if (name.empty() || name.find('<') != std::string_view::npos)
-      return bad_xml("it has a tag that is not valid");
-    if (name_starts_.size() == kMaxNesting) return bad_xml("it is nested too deeply");
-    if (name_starts_.empty() && found_element_) return bad_xml("it has more than one element");
-    found_element_ = true;
-    name_starts_.push_back(path_.size());
-    if (!path_.empty()) path_ += '/';
-    path_ += name;
-    text_.clear();
-    return is_empty_element ? close(name) : success();
-  }
-
-  Result<void> close(std::string_view name) {
-    name = name.substr(0, name.find_last_not_of(" \t\r\n") + 1);
-    if (name_starts_.empty()) return bad_xml("an element ends that never began");
-    const size_t name_start = name_starts_.back();
-    if (std::string_view(path_).substr(name_start == 0 ? 0 : name_start + 1) != name)
-      return bad_xml("its elements overlap");
-    visit_(path_, text_);
-    path_.resize(name_start);
-    name_starts_.pop_back();
-    text_.clear();
-    return success();
-  }
-
-  std::string_view rest_;
-  const Visit& visit_;
-  std::string path_;
-  std::vector<size_t> name_starts_;  // for each open element: where its name starts in path_
-  bool found_element_ = false;       // at least one element was found
-  std::string text_;
-};
+  visit(path, text);
+  path.resize(outer_path_bytes);
+  return success();
+}
 
 }  // namespace
 
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit) {
-  return Parser(xml, visit).parse();
+  if (xml.find('\0') != std::string_view::npos) return bad_xml("it contains a zero");
+  pugi::xml_document document;
+  // Text of white space alone is kept, because it can be a key. parse_fragment keeps what is outside of the
+  // outermost element, which is then refused.
+  constexpr unsigned kOptions =
+      pugi::parse_cdata | pugi::parse_eol | pugi::parse_ws_pcdata | pugi::parse_fragment;
+  const pugi::xml_parse_result parsed =
+      document.load_buffer(xml.data(), xml.size(), kOptions, pugi::encoding_utf8);
+  if (!parsed) return bad_xml(parsed.description());
+  pugi::xml_node outermost;
+  for (const pugi::xml_node& node : document.children()) {
+    const bool is_element = node.type() == pugi::node_element;
+    if (is_element && outermost) return bad_xml("it has more than one element");
+    if (node.type() == pugi::node_cdata || !trim(node.value()).empty())
+      return bad_xml("it has text outside of its element");
+    if (is_element) outermost = node;
+  }
+  if (!outermost) return bad_xml("it has no element");
+  std::string path;
+  return visit_element(outermost, path, 1, visit);
 }
 
 Result<Listing> parse_listing(std::string_view xml) {
@@ -208,14 +167,19 @@ Result<Listing> parse_listing(std::string_view xml) {
 
 Refusal parse_refusal(std::string_view xml) {
   Refusal refusal;
-  bool is_complete = false;  // the element Error has ended; an XML error after it does not matter
-  static_cast<void>(parse_xml(xml, [&](std::string_view path, const std::string& text) {
-    is_complete = is_complete || path == "Error";
+  bool is_error = false;
+  // What follows the element does not matter.
+  constexpr std::string_view kEnd = "</Error>";
+  const size_t end = xml.rfind(kEnd);
+  if (end == std::string_view::npos) return {};
+  xml = xml.substr(0, end + kEnd.size());
+  const auto parsed = parse_xml(xml, [&](std::string_view path, const std::string& text) {
+    is_error = path == "Error";
     if (path == "Error/Code") refusal.code = text;
     if (path == "Error/Message") refusal.message = text;
     if (path == "Error/Region") refusal.region = text;
-  }));
-  return is_complete ? refusal : Refusal{};
+  });
+  return parsed.ok() && is_error ? refusal : Refusal{};
 }
 
 bool is_result(std::string_view xml, std::string_view element) {

@@ -1,5 +1,5 @@
-// Parses the XML answers of an object store: listings, errors, upload ids. The input may be hostile. With any
-// bytes the parser never reads past the given length, and it returns `corrupt` for what it cannot parse.
+// Parses the XML answers of an object store: listings, errors, upload ids. The input may be hostile. pugixml
+// parses it, which keeps the whole answer in memory. The result is `corrupt` for what it cannot parse.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace penstock::s3 {
 
 // Calls `visit` with the path ("ListBucketResult/Contents/Key") and the text of each element. The call is
 // made at the end of the element, so inner elements come before the outer one. Skips a byte order mark,
-// attributes, comments, processing instructions and a DOCTYPE without brackets. There must be one outermost
-// element, and outside it only white space.
+// attributes, comments, processing instructions and a DOCTYPE. There must be one outermost element, and
+// outside it only white space. Elements may be nested 16 deep.
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit);
 

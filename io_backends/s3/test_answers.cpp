@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "io_backends/s3/answers.hpp"
 #include "io_backends/s3/test_server.hpp"
 
 namespace penstock::s3 {
@@ -25,6 +24,17 @@ std::string xml_text(std::string_view text) {
   std::string escaped;
   for (const char c : text) escaped += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c);
   return escaped;
+}
+
+// The texts of all elements of this name.
+std::vector<std::string> texts_in(const std::string& xml, const std::string& element) {
+  const std::string begin_tag = "<" + element + ">";
+  std::vector<std::string> texts;
+  for (size_t at = xml.find(begin_tag); at != std::string::npos; at = xml.find(begin_tag, at)) {
+    at += begin_tag.size();
+    texts.push_back(xml.substr(at, xml.find("</" + element + ">", at) - at));
+  }
+  return texts;
 }
 
 }  // namespace
@@ -138,15 +148,16 @@ TestServer::Reply TestServer::get(const Request& request, const Object& object) 
 
 void TestServer::change_range(ServerFault fault, Reply& reply) {
   std::string& content_range = reply.headers.back().second;
-  const ContentRange range = parse_content_range(content_range);
-  const std::string suffix = "/" + std::to_string(*range.object_bytes);
+  const uint64_t first =
+      std::strtoull(content_range.substr(std::string("bytes ").size()).c_str(), nullptr, 10);
+  const std::string suffix = content_range.substr(content_range.rfind('/'));
   if (fault == ServerFault::wrong_range)
-    content_range = "bytes " + std::to_string(*range.first + 1) + "-" +
-                    std::to_string(*range.first + reply.body.size()) + suffix;
+    content_range =
+        "bytes " + std::to_string(first + 1) + "-" + std::to_string(first + reply.body.size()) + suffix;
   if (fault == ServerFault::short_range) {
     reply.body.resize(reply.body.size() / 2);
-    content_range = "bytes " + std::to_string(*range.first) + "-" +
-                    std::to_string(*range.first + reply.body.size() - 1) + suffix;
+    content_range =
+        "bytes " + std::to_string(first) + "-" + std::to_string(first + reply.body.size() - 1) + suffix;
   }
   if (fault == ServerFault::no_content_range) reply.headers.pop_back();
 }
@@ -176,19 +187,18 @@ TestServer::Reply TestServer::complete(const Request& request, const std::string
   constexpr size_t kMinPartBytes = size_t{5} << 20U;
   const auto upload = uploads_.find(request.argument("uploadId"));
   if (upload == uploads_.end() || upload->second.key != key) return Reply::refuse(404, "NoSuchUpload");
+  const std::vector<std::string> numbers = texts_in(request.body, "PartNumber");
+  const std::vector<std::string> tags = texts_in(request.body, "ETag");
   std::string bytes;
   int number = 0;
-  bool is_valid = true;
-  const auto parsed = parse_xml(request.body, [&](std::string_view path, const std::string& text) {
-    if (path == "CompleteMultipartUpload/Part/PartNumber") {
-      is_valid = is_valid && (number == 0 || upload->second.parts[number].size() >= kMinPartBytes);
-      number = std::atoi(text.c_str());
-      bytes += upload->second.parts[number];
-    } else if (path == "CompleteMultipartUpload/Part/ETag") {
-      is_valid = is_valid && text == "\"" + hash_of(upload->second.parts[number]).substr(0, 32) + "\"";
-    }
-  });
-  if (!parsed.ok() || !is_valid) return Reply::refuse(400, "InvalidPart");
+  bool is_valid = !numbers.empty() && numbers.size() == tags.size();
+  for (size_t i = 0; is_valid && i < numbers.size(); ++i) {
+    is_valid = number == 0 || upload->second.parts[number].size() >= kMinPartBytes;
+    number = std::atoi(numbers[i].c_str());
+    bytes += upload->second.parts[number];
+    is_valid = is_valid && tags[i] == "\"" + hash_of(upload->second.parts[number]).substr(0, 32) + "\"";
+  }
+  if (!is_valid) return Reply::refuse(400, "InvalidPart");
   const std::string etag = "\"" + hash_of(bytes).substr(0, 32) + "-" + std::to_string(number) + "\"";
   objects_[key] = {std::move(bytes), etag, upload->second.mark};
   uploads_.erase(upload);
