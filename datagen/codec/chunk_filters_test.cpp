@@ -1,0 +1,121 @@
+#include "datagen/codec/chunk_filters.hpp"
+
+#include <array>
+#include <string>
+
+#include "io_backends/testing/testing.hpp"
+
+#ifdef PENSTOCK_HAS_ZLIB
+#include <zlib.h>
+#endif
+
+namespace penstock {
+namespace {
+
+std::vector<std::byte> bytes_in(std::initializer_list<unsigned> numbers) {
+  std::vector<std::byte> bytes;
+  for (const unsigned number : numbers) bytes.push_back(std::byte(number));
+  return bytes;
+}
+
+std::string text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Result<std::string> opened(const ChunkFilters& filters, std::span<const std::byte> stored,
+                           uint32_t not_applied = 0) {
+  PENSTOCK_ASSIGN(ChunkOpener opener, ChunkOpener::make(filters));
+  PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, opener.open(stored, not_applied));
+  return text_of(bytes);
+}
+
+TEST(ChunkFilters, NumbersOfTheRegistry) {
+  EXPECT_EQ(chunk_filter(1), ChunkFilter::deflate);
+  EXPECT_EQ(chunk_filter(2), ChunkFilter::shuffle);
+  EXPECT_EQ(chunk_filter(3), ChunkFilter::fletcher32);
+  EXPECT_EQ(chunk_filter(32000), ChunkFilter::lzf);
+  for (const uint64_t number : {uint64_t{0}, uint64_t{4}, uint64_t{6}, uint64_t{32015}, UINT64_MAX})
+    EXPECT_EQ(chunk_filter(number), std::nullopt);
+  EXPECT_EQ(chunk_filter_name(4), "szip");
+  EXPECT_EQ(chunk_filter_name(32015), "filter 32015");
+}
+
+TEST(ChunkFilters, ShuffledBytesComeBack) {
+  for (const uint64_t element_bytes : {1U, 2U, 3U, 4U, 8U, 16U})
+    for (const size_t elements : {size_t{0}, size_t{1}, size_t{7}, size_t{1000}})
+      for (const size_t left_over : {size_t{0}, size_t{1}}) {
+        std::string plain;
+        for (size_t i = 0; i < elements * element_bytes + left_over % element_bytes; ++i)
+          plain += char(i * 7 % 251);
+        std::string shuffled(plain.size(), '\0');
+        for (size_t i = 0; i < elements; ++i)
+          for (size_t b = 0; b < element_bytes; ++b)
+            shuffled[b * elements + i] = plain[i * element_bytes + b];
+        for (size_t i = elements * element_bytes; i < plain.size(); ++i) shuffled[i] = plain[i];
+        const auto back = opened({{ChunkFilter::shuffle}, element_bytes, plain.size()}, bytes_of(shuffled));
+        ASSERT_OK(back);
+        EXPECT_EQ(*back, plain) << element_bytes << " x " << elements;
+      }
+}
+
+// The sums of "abcde" by hand: the numbers 0x6162, 0x6364 and 0x6500 add up to 0x129c6, of which 65535 is
+// taken once: 0x29c7. The sums of the sums are 0x6162 + 0xc4c6 + 0x129c6 = 0x24fee, so 0x4ff0.
+TEST(ChunkFilters, AWrongChecksumIsDamage) {
+  const ChunkFilters filters{{ChunkFilter::fletcher32}, 1, 5};
+  const std::string right("abcde\xc7\x29\xf0\x4f", 9);
+  EXPECT_EQ(opened(filters, bytes_of(right)).value(), "abcde");
+  const std::string of_old_versions("abcde\x29\xc7\x4f\xf0", 9);
+  EXPECT_EQ(opened(filters, bytes_of(of_old_versions)).value(), "abcde");
+  for (size_t at = 0; at < right.size(); ++at) {
+    std::string wrong = right;
+    wrong[at] = char(wrong[at] ^ 1);
+    EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_of(wrong))) << at;
+  }
+  EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_of(std::string("abc"))));
+}
+
+TEST(ChunkFilters, Lzf) {
+  // three bytes as they are; five that repeat from three bytes before; 12 of the byte before, in two bytes
+  const auto stored = bytes_in({2, 'a', 'b', 'c', 3U << 5U, 2, 7U << 5U, 3, 0});
+  const ChunkFilters filters{{ChunkFilter::lzf}, 1, 20};
+  EXPECT_EQ(opened(filters, stored).value(), "abcabcabbbbbbbbbbbbb");
+  for (size_t bytes = 0; bytes < stored.size(); ++bytes)
+    EXPECT_ERRC(Errc::corrupt, opened(filters, std::span(stored).first(bytes))) << bytes;
+  EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_in({0, 'a', 1U << 5U, 1})));  // from before the beginning
+  EXPECT_ERRC(Errc::corrupt, opened({{ChunkFilter::lzf}, 1, 19}, stored));
+}
+
+TEST(ChunkFilters, WhatWasNotAppliedIsNotUndone) {
+  const ChunkFilters filters{{ChunkFilter::shuffle, ChunkFilter::lzf, ChunkFilter::fletcher32}, 2, 4};
+  EXPECT_EQ(opened(filters, bytes_of(std::string("abcd")), 0b111).value(), "abcd");
+  EXPECT_EQ(opened(filters, bytes_of(std::string("acbd")), 0b110).value(), "abcd");
+  EXPECT_EQ(opened(filters, bytes_in({3, 'a', 'c', 'b', 'd'}), 0b100).value(), "abcd");
+}
+
+TEST(ChunkFilters, WhatCannotBe) {
+  EXPECT_ERRC(Errc::invalid_argument, ChunkOpener::make({{ChunkFilter::shuffle}, 0, 4}));
+  EXPECT_ERRC(Errc::invalid_argument,
+              ChunkOpener::make({std::vector<ChunkFilter>(33, ChunkFilter::shuffle), 1, 4}));
+  EXPECT_ERRC(Errc::unsupported, ChunkOpener::make({{ChunkFilter::lzf}, 1, UINT64_MAX}));
+}
+
+#ifdef PENSTOCK_HAS_ZLIB
+TEST(ChunkFilters, DeflateAfterShuffle) {
+  const std::string shuffled(100'000, 'x');
+  std::string compressed(compressBound(uLong(shuffled.size())), '\0');
+  uLongf bytes = compressed.size();
+  ASSERT_EQ(compress(reinterpret_cast<Bytef*>(compressed.data()), &bytes,
+                     reinterpret_cast<const Bytef*>(shuffled.data()), uLong(shuffled.size())),
+            Z_OK);
+  compressed.resize(bytes);
+  const ChunkFilters filters{{ChunkFilter::shuffle, ChunkFilter::deflate}, 4, shuffled.size()};
+  EXPECT_EQ(opened(filters, bytes_of(compressed)).value(), shuffled);
+  EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_of(compressed).first(bytes - 1)));
+  EXPECT_ERRC(Errc::corrupt, opened({filters.filters, 4, 1'000}, bytes_of(compressed)));
+  EXPECT_ERRC(Errc::corrupt, opened({filters.filters, 4, shuffled.size() + 1}, bytes_of(compressed)));
+  EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_of(shuffled)));
+}
+#endif
+
+}  // namespace
+}  // namespace penstock
