@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "datagen/format/byte_order.hpp"
+#include "datagen/format/hdf5_heap.hpp"
 
 namespace penstock {
 namespace {
@@ -78,7 +80,7 @@ class SymbolTable {
 bool read_shape(HeaderReader message, Hdf5Object& object) {
   const uint64_t version = message.u8();
   const uint64_t dimensions = message.u8();
-  message.skip(1);
+  const uint64_t flags = message.u8();
   uint64_t type = 1;
   if (version == 1)
     message.skip(5);
@@ -88,6 +90,10 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
   if (version < 1 || version > 2 || dimensions > kMostDimensions) return false;
   object.shape.clear();
   for (uint64_t i = 0; i < dimensions; ++i) object.shape.push_back(message.u64());
+  object.max_shape.clear();
+  constexpr uint64_t kHasMostFlag = 1;
+  if ((flags & kHasMostFlag) != 0)
+    for (uint64_t i = 0; i < dimensions; ++i) object.max_shape.push_back(message.u64());
   object.has_shape = type != kNullSpace;
   return message.ok();
 }
@@ -130,26 +136,63 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
   if (dimensions < 1 || dimensions > kMostDimensions + 1 || width < 1 || width > 8) return false;
   for (uint64_t i = 0; i < dimensions; ++i) object.chunk_shape.push_back(message.number(width));
   object.chunk_shape.pop_back();  // the last entry is the size of an element
+  constexpr uint64_t kPlainEdgesFlag = 1;
   constexpr uint64_t kFilteredFlag = 2;
-  switch (message.u8()) {
+  object.edge_chunks_are_plain = (flags & kPlainEdgesFlag) != 0;
+  switch (const uint64_t index = message.u8()) {
     case 1:
-      object.storage = Hdf5Storage::one_chunk;
-      if ((flags & kFilteredFlag) != 0) message.skip(12);
+      object.storage = Hdf5Storage::single_chunk;
+      if ((flags & kFilteredFlag) == 0) break;
+      object.stored_bytes = message.u64();
+      object.not_applied = uint32_t(message.u32());
       break;
     case 2:
-      object.storage = Hdf5Storage::adjacent_chunks;
+      object.storage = Hdf5Storage::implicit;
       break;
     case 3:
-      object.storage = Hdf5Storage::chunk_list;
-      message.skip(1);
+      object.storage = Hdf5Storage::fixed_array;
+      message.skip(1);  // bits of a page, which the array's header has, too
+      break;
+    case 4:
+      object.storage = Hdf5Storage::extensible_array;
+      message.skip(5);  // its header has these, too
+      break;
+    case 5:
+      object.storage = Hdf5Storage::second_tree;
+      message.skip(6);  // its header has these, too
       break;
     default:
-      object.storage = Hdf5Storage::chunk_list;
-      object.unreadable_reason =
-          "its chunks have an index that is not read (an extensible array or a version 2 tree)";
+      object.storage = Hdf5Storage::fixed_array;
+      object.unreadable_reason = fmt::format("its chunks have an index of the unknown kind {}", index);
       return message.ok();
   }
   object.address = message.u64();
+  return message.ok();
+}
+
+// Reads the rest of a layout message of version 1 or 2, which HDF5 before 1.6.3 wrote.
+bool read_old_layout(HeaderReader message, uint64_t dimensions, uint64_t message_address,
+                     Hdf5Object& object) {
+  const uint64_t kind = message.u8();
+  message.skip(5);
+  if (kind > 2 || dimensions > kMostDimensions + 1) return false;
+  if (kind != 0) object.address = message.u64();
+  std::vector<uint64_t> sides;
+  for (uint64_t i = 0; i < dimensions; ++i) sides.push_back(message.u32());
+  if (kind == 2) {  // the last side is the size of an element
+    if (sides.empty()) return false;
+    sides.pop_back();
+    object.storage = Hdf5Storage::tree;
+    object.chunk_shape = std::move(sides);
+    return message.ok();
+  }
+  if (kind == 0) {
+    object.stored_bytes = message.u32();
+    object.address = message_address + 8 + 4 * dimensions + 4;
+    return message.skip(object.stored_bytes).ok();
+  }
+  // The message does not have the number of bytes; the shape and the type say it.
+  object.stored_bytes = UINT64_MAX;
   return message.ok();
 }
 
@@ -157,9 +200,10 @@ bool read_chunk_index(HeaderReader& message, Hdf5Object& object) {
 // data. A compact dataset has its bytes there, in the message itself.
 bool read_layout(HeaderReader message, uint64_t message_address, Hdf5Object& object) {
   const uint64_t version = message.u8();
-  const uint64_t kind = message.u8();
+  const uint64_t kind = message.u8();  // in old versions: the number of dimensions
   object.is_dataset = true;
-  if (version != 3 && version != 4) {
+  if (version == 1 || version == 2) return read_old_layout(message, kind, message_address, object);
+  if (version < 3 || version > 5) {
     object.unreadable_reason = fmt::format("its layout has version {}", version);
     return message.ok();
   }
@@ -177,26 +221,39 @@ bool read_layout(HeaderReader message, uint64_t message_address, Hdf5Object& obj
     object.unreadable_reason = "it is virtual: its bytes are other datasets'";
     return message.ok();
   }
-  if (version == 4) return read_chunk_index(message, object);
+  if (version >= 4) return read_chunk_index(message, object);
   const uint64_t dimensions = message.u8();
-  object.storage = Hdf5Storage::chunk_tree;
+  object.storage = Hdf5Storage::tree;
   object.address = message.u64();
   if (dimensions < 1 || dimensions > kMostDimensions + 1) return false;
   for (uint64_t i = 0; i + 1 < dimensions; ++i) object.chunk_shape.push_back(message.u32());
   return message.skip(4).ok();
 }
 
-void read_filters(HeaderReader message, Hdf5Object& object) {
-  constexpr std::array<std::string_view, 7> kFilterNames{
-      "", "deflate", "shuffle", "Fletcher's checksum", "szip", "n-bit", "scale-offset"};
+bool read_filters(HeaderReader message, Hdf5Object& object) {
   const uint64_t version = message.u8();
   const uint64_t count = message.u8();
-  const uint64_t first_filter = message.skip(version == 1 ? 6 : 0).u16();
-  if (count == 0) return;
-  object.unreadable_reason =
-      fmt::format("its chunks are filtered ({})", first_filter > 0 && first_filter < kFilterNames.size()
-                                                      ? std::string(kFilterNames[first_filter])
-                                                      : fmt::format("filter {}", first_filter));
+  constexpr uint64_t kMostFilters = 32;
+  if (version < 1 || version > 2 || count > kMostFilters) return false;
+  message.skip(version == 1 ? 6 : 0);
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t number = message.u16();
+    constexpr uint64_t kFirstWithName = 256;
+    uint64_t name_bytes = version == 1 || number >= kFirstWithName ? message.u16() : 0;
+    const uint64_t values = message.skip(2).u16();
+    if (version == 1) name_bytes = (name_bytes + 7) / 8 * 8;
+    message.skip(name_bytes);
+    const uint64_t first_value = values > 0 ? message.u32() : 0;
+    message.skip(4 * (std::max<uint64_t>(values, 1) - 1) + (version == 1 && values % 2 == 1 ? 4 : 0));
+    const std::optional<ChunkFilter> filter = chunk_filter(number);
+    if (!filter) {
+      object.unreadable_reason = fmt::format("its chunks are filtered ({})", chunk_filter_name(number));
+      continue;
+    }
+    object.filters.push_back(*filter);
+    if (*filter == ChunkFilter::shuffle) object.shuffled_bytes = std::max<uint64_t>(1, first_value);
+  }
+  return message.ok();
 }
 
 bool read_link(HeaderReader message, Hdf5Object& object) {
@@ -226,7 +283,6 @@ class ObjectReader {
       bytes_before_messages_ = 4;  // later blocks have only a signature of 4 bytes before their messages
       signature_ = "OCHK";
     }
-    if (!filter_text_.empty() && object_.unreadable_reason.empty()) object_.unreadable_reason = filter_text_;
     if (object_.is_dataset && !object_.has_shape) object_.is_number = false;
     return std::move(object_);
   }
@@ -303,12 +359,10 @@ class ObjectReader {
       case kLayout:
         is_valid = read_layout(message, address, object_);
         break;
-      case kFilters: {
-        Hdf5Object with_filters;
-        read_filters(message, with_filters);
-        filter_text_ = is_shared ? "its chunks are filtered" : with_filters.unreadable_reason;
+      case kFilters:
+        if (is_shared) object_.unreadable_reason = "its filters are in another object";
+        is_valid = is_shared || read_filters(message, object_);
         break;
-      }
       case kExternalFiles:
         object_.unreadable_reason = "its bytes are in other files";
         break;
@@ -334,15 +388,26 @@ class ObjectReader {
     return source_.corrupt(address, fmt::format("the message of type {:#x} cannot be", type));
   }
 
-  Result<void> read_link_info(HeaderReader message, uint64_t address) const {
+  // Reads the links that a group keeps in a heap. A tree has their identifiers, in the order of hashes.
+  Result<void> read_link_info(HeaderReader message, uint64_t address) {
     const uint64_t flags = message.skip(1).u8();
-    const uint64_t heap = message.skip((flags & 1) != 0 ? 8 : 0).u64();
+    const uint64_t heap_address = message.skip((flags & 1) != 0 ? 8 : 0).u64();
+    const uint64_t names = message.u64();
     if (!message.ok()) return source_.corrupt(address, "a message that is too short");
-    if (heap == kHdf5NoAddress) return success();
-    return source_.error(
-        Errc::unsupported, address,
-        "a group whose links are in a heap (dense storage), which is not read: write it with h5py's "
-        "default libver and track_order, or with at most 8 links");
+    if (heap_address == kHdf5NoAddress) return success();
+    PENSTOCK_ASSIGN(Hdf5Heap heap, Hdf5Heap::open(source_, heap_address));
+    constexpr uint64_t kNames = 5;
+    constexpr size_t kHashBytes = 4;
+    PENSTOCK_TRY(source_.walk_second_tree(
+        names, kNames, "links", [&](std::span<const std::byte> record) -> Result<void> {
+          if (record.size() <= kHashBytes) return source_.corrupt(names, "a tree of links without links");
+          PENSTOCK_ASSIGN(const std::vector<std::byte> link, heap.object(record.subspan(kHashBytes)));
+          if (read_link(HeaderReader(link), object_)) return success();
+          return source_.corrupt(heap_address, "a link that cannot be");
+        }));
+    std::sort(object_.links.begin(), object_.links.end(),
+              [](const Hdf5Link& a, const Hdf5Link& b) { return a.name < b.name; });
+    return success();
   }
 
   Hdf5Source& source_;
@@ -352,7 +417,6 @@ class ObjectReader {
   uint64_t bytes_before_messages_ = 0;  // number of bytes of a block before its messages
   std::string_view signature_ = "OHDR";
   std::vector<Extent> blocks_;
-  std::string filter_text_;
   Hdf5Object object_;
 };
 

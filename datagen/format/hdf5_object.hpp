@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "datagen/codec/chunk_filters.hpp"
 #include "datagen/format/hdf5_source.hpp"
 #include "io_backends/core/result.hpp"
 
@@ -18,9 +19,17 @@ struct Hdf5Link {
 };
 
 // How a dataset stores its data: contiguous, or in chunks. The kinds of chunks differ in their index: a
-// version 1 B-tree, no index for a single chunk, no index for chunks that follow each other, or a list of
-// addresses.
-enum class Hdf5Storage : uint8_t { contiguous, chunk_tree, one_chunk, adjacent_chunks, chunk_list };
+// B-tree of version 1 or 2, none for a single chunk or for chunks that follow each other (implicit), or an
+// array of addresses.
+enum class Hdf5Storage : uint8_t {
+  contiguous,
+  tree,
+  second_tree,
+  single_chunk,
+  implicit,
+  fixed_array,
+  extensible_array,
+};
 
 struct Hdf5Object {
   // The hard links of a group. Soft and external links are skipped.
@@ -28,6 +37,7 @@ struct Hdf5Object {
 
   bool is_dataset = false;
   std::vector<uint64_t> shape{};
+  std::vector<uint64_t> max_shape{};  // the shape that it may grow to; UINT64_MAX: unlimited; {}: `shape`
   bool has_shape = false;
   std::string_view type_name{};  // of the elements, for messages: "text", "compounds"
   // Whether this is a dataset with a shape whose elements are integers, enumerations (h5py's booleans) or
@@ -40,18 +50,22 @@ struct Hdf5Object {
   uint64_t item_bytes = 0;
 
   Hdf5Storage storage = Hdf5Storage::contiguous;
-  uint64_t address = kHdf5NoAddress;    // address of the data or of the chunk index
-  uint64_t stored_bytes = 0;            // number of bytes at `address`; set only if storage is contiguous
+  uint64_t address = kHdf5NoAddress;  // address of the data or of the chunk index
+  uint64_t stored_bytes = 0;  // number of bytes at `address`, if contiguous or a filtered single chunk
+  uint32_t not_applied = 0;   // of a single chunk: bit i says that filter i was not applied
   std::vector<uint64_t> chunk_shape{};  // length of each dimension of a chunk
-  // "" if the dataset's bytes can be read directly; otherwise the reason why not, such as "its chunks are
-  // filtered (deflate)".
+  std::vector<ChunkFilter> filters{};   // of the chunks, in the order in which they were applied
+  uint64_t shuffled_bytes = 1;          // of an element, for the filter shuffle
+  bool edge_chunks_are_plain = false;   // filters were not applied to chunks that reach over the edge
+  // "" if the dataset's bytes can be read; otherwise the reason why not, such as "its chunks are filtered
+  // (szip)".
   std::string unreadable_reason{};
 };
 
 // Reads the object whose header is at `address`. `corrupt` or `truncated` if the header is damaged.
-// `unsupported` if the object is a group that keeps its links in a heap, or if its header has an unknown
-// version or is too long for one read. Returns a dataset even if it has an unknown type (is_number is then
-// false) or unknown storage (unreadable_reason is then set).
+// `unsupported` if its header has an unknown version or is too long for one read, or if it is a group that
+// keeps its links in a heap whose blocks are filtered. Returns a dataset even if it has an unknown type
+// (is_number is then false) or unknown storage (unreadable_reason is then set).
 Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address);
 
 }  // namespace penstock

@@ -1,8 +1,7 @@
 // Finds the datasets of an HDF5 file, which any program may have made. It parses the file itself, without
 // HDF5's library, and limits its work by the size of the file. It reads superblocks of the versions 0 to 3,
-// and groups and headers of old and new versions. It says where the bytes of a dataset are if they are stored
-// unchanged: contiguous, compact, or in chunks without filters. It cannot read groups whose links are in a
-// heap, or chunk indexes that are extensible arrays or version 2 B-trees.
+// groups and headers of all versions, and all chunk indexes. It says where the bytes of a dataset are if they
+// are stored unchanged: contiguous, compact, or in chunks without filters.
 #pragma once
 
 #include <cstddef>

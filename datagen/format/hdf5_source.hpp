@@ -39,6 +39,10 @@ class Hdf5Source {
   Result<void> walk_tree(uint64_t root, uint64_t kind, uint64_t key_bytes, std::string_view what,
                          const std::function<Result<void>(uint64_t at, std::span<const std::byte> entry,
                                                           uint64_t child)>& visit);
+  // Walks through a version 2 B-tree whose records are of the type `type`. Calls `visit` for each record.
+  // Error messages call the tree `what`.
+  Result<void> walk_second_tree(uint64_t address, uint64_t type, std::string_view what,
+                                const std::function<Result<void>(std::span<const std::byte> record)>& visit);
   // Converts an address to an offset in the file. `truncated` unless the file contains all `length` bytes
   // from there on.
   Result<uint64_t> file_offset(uint64_t address, uint64_t length) const;

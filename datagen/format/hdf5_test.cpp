@@ -328,7 +328,7 @@ TEST_F(Hdf5, AbsurdNumbersAreErrors) {
   EXPECT_ERRC(Errc::corrupt, with(kDimensionOffset - 7, 33, 1), "message of type 0x1");
   EXPECT_ERRC(Errc::truncated, with(kContinuationOffset + 8 + 2, 1U << 20U, 8), "451");
   EXPECT_ERRC(Errc::unsupported, with(kContinuationOffset + 8 + 2, UINT64_MAX, 8), "never written");
-  EXPECT_ERRC(Errc::unsupported, with(kContinuationOffset + 8, 2, 1), "layout has version 2");
+  EXPECT_ERRC(Errc::unsupported, with(kContinuationOffset + 8, 6, 1), "layout has version 6");
   EXPECT_ERRC(Errc::truncated, with(kHeaderOffset + 8, 0xffffffff, 4), "bytes should be here");
   EXPECT_ERRC(Errc::corrupt, with(kHeaderOffset + 16 + 2, 0xffff, 2), "longer than its header");
   EXPECT_ERRC(Errc::truncated, with(40, kDataOffset + 4, 8), "should end at byte 452");

@@ -1,0 +1,32 @@
+// Finds the chunks of a dataset of an HDF5 file, by any index that the format has.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "datagen/format/hdf5_object.hpp"
+#include "datagen/format/hdf5_source.hpp"
+#include "io_backends/core/result.hpp"
+
+namespace penstock {
+
+struct Hdf5Chunk {
+  uint64_t offset = 0;       // offset in the object
+  uint64_t bytes = 0;        // number of stored bytes
+  uint32_t not_applied = 0;  // bit i: filter i of the dataset was not applied to this chunk
+};
+
+struct Hdf5Chunks {
+  std::vector<uint64_t> grid{};     // number of chunks along each dimension
+  std::vector<Hdf5Chunk> chunks{};  // in row-major order of `grid`
+  uint64_t chunk_bytes = 0;         // bytes of a chunk without filters
+};
+
+// Finds all chunks of a dataset whose storage is not contiguous, and checks that their bytes are in the file.
+// Messages contain `name`. Errors: `unsupported` if some chunks were never written, or if there are more than
+// kMostSamplesPerObject. `corrupt` if the index is damaged. `truncated` if a chunk is not completely in the
+// file.
+Result<Hdf5Chunks> find_hdf5_chunks(Hdf5Source& source, const Hdf5Object& dataset, std::string_view name);
+
+}  // namespace penstock
