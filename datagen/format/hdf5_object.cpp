@@ -98,10 +98,8 @@ bool read_shape(HeaderReader message, Hdf5Object& object) {
   return message.ok();
 }
 
-bool read_type(HeaderReader message, bool is_shared, Hdf5Object& object) {
+bool read_type(HeaderReader message, Hdf5Object& object) {
   object.is_dataset = true;
-  object.type_name = "a named type of the file";
-  if (is_shared) return true;  // the type is in another object and is not read: is_number stays false
   constexpr std::array<std::string_view, 11> kTypeNames{
       "integers",     "floats",           "times", "text", "bits", "opaque bytes", "compounds", "references",
       "enumerations", "variable lengths", "arrays"};
@@ -283,6 +281,7 @@ class ObjectReader {
       bytes_before_messages_ = 4;  // later blocks have only a signature of 4 bytes before their messages
       signature_ = "OCHK";
     }
+    has_number_type_ = object_.is_number;
     if (object_.is_dataset && !object_.has_shape) object_.is_number = false;
     return std::move(object_);
   }
@@ -354,7 +353,8 @@ class ObjectReader {
         is_valid = is_shared || read_shape(message, object_);
         break;
       case kDatatype:
-        is_valid = read_type(message, is_shared, object_);
+        if (is_shared) return read_named_type(message, address);
+        is_valid = read_type(message, object_);
         break;
       case kLayout:
         is_valid = read_layout(message, address, object_);
@@ -388,6 +388,30 @@ class ObjectReader {
     return source_.corrupt(address, fmt::format("the message of type {:#x} cannot be", type));
   }
 
+  // Reads the type of a dataset that is in an object of its own (a named type of the file).
+  Result<void> read_named_type(HeaderReader message, uint64_t address) {
+    object_.is_dataset = true;
+    object_.type_name = "a named type of the file";
+    const uint64_t version = message.u8();
+    const uint64_t where = message.u8();
+    constexpr uint64_t kInSharedHeap = 1;
+    if (version < 1 || version > 3 || (version == 3 && where == kInSharedHeap)) return success();
+    const uint64_t header = message.skip(version == 1 ? 6 : 0).u64();
+    if (!message.ok()) return source_.corrupt(address, "a message that is too short");
+    // A named type cannot refer to another one: in a damaged file, such references could lead in a circle.
+    if (is_named_type_) return success();
+    ObjectReader reader(source_, header);
+    reader.is_named_type_ = true;
+    PENSTOCK_ASSIGN(const Hdf5Object type, reader.read());
+    object_.type_name = type.type_name;
+    object_.is_number = reader.has_number_type_;
+    object_.is_float = type.is_float;
+    object_.is_signed = type.is_signed;
+    object_.big_endian = type.big_endian;
+    object_.item_bytes = type.item_bytes;
+    return success();
+  }
+
   // Reads the links that a group keeps in a heap. A tree has their identifiers, in the order of hashes.
   Result<void> read_link_info(HeaderReader message, uint64_t address) {
     const uint64_t flags = message.skip(1).u8();
@@ -418,6 +442,8 @@ class ObjectReader {
   std::string_view signature_ = "OHDR";
   std::vector<Extent> blocks_;
   Hdf5Object object_;
+  bool has_number_type_ = false;  // also for a type without a shape
+  bool is_named_type_ = false;    // the object is only a type
 };
 
 }  // namespace

@@ -41,8 +41,8 @@ struct Hdf5Object {
   bool has_shape = false;
   std::string_view type_name{};  // of the elements, for messages: "text", "compounds"
   // Whether this is a dataset with a shape whose elements are integers, enumerations (h5py's booleans) or
-  // floats of 1, 2, 4 or 8 bytes. False for floats in VAX order, and for a type that is stored in another
-  // object. The four members below have a meaning only if is_number is true.
+  // floats of 1, 2, 4 or 8 bytes. False for floats in VAX order. The four members below have a meaning only
+  // if is_number is true.
   bool is_number = false;
   bool is_float = false;
   bool is_signed = false;
