@@ -93,6 +93,12 @@ struct Description {
   Histogram sizes;
   // All bins from the smallest to the largest that have samples, including the empty bins between them.
   std::vector<Bin> bins;
+  uint64_t bytes = 0;  // of all samples
+  // Samples in compressed streams or in chunks: their number, their bytes, and the sum of the stored bytes
+  // that a read of each fetches.
+  uint64_t formed_samples = 0;
+  uint64_t formed_bytes = 0;
+  uint64_t fetched_bytes = 0;
   uint64_t labels_used = 0;
   uint64_t unlabelled_samples = 0;
   uint64_t fewest_per_label = 0;  // the number of samples of the label that has the fewest
@@ -107,7 +113,14 @@ Result<Description> inspect(const Manifest& manifest) {
   for (uint64_t i = 0; i < manifest.samples(); ++i) {
     if (i % 65536 == 0) PENSTOCK_TRY(check_interrupt());
     const SampleEntry& sample = manifest.sample(i);
-    ++samples_of_bin[sample.length == 0 ? 0 : 64 - unsigned(__builtin_clzll(sample.length))];
+    const uint64_t bytes = manifest.extent(i).bytes;
+    out.bytes += bytes;
+    if (sample.form != 0) {
+      ++out.formed_samples;
+      out.formed_bytes += bytes;
+      out.fetched_bytes += sample.length;
+    }
+    ++samples_of_bin[bytes == 0 ? 0 : 64 - unsigned(__builtin_clzll(bytes))];
     if (sample.label < samples_of_label.size())
       ++samples_of_label[sample.label];
     else
@@ -149,7 +162,7 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
            {"settings", manifest.facts().settings},
            {"samples", manifest.samples()},
            {"objects", manifest.objects()},
-           {"bytes", manifest.payload_bytes()},
+           {"bytes", found.bytes},
            {"size_bytes", std::move(sizes)},
            {"histogram", std::move(histogram)},
            {"labels",
@@ -161,6 +174,10 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
            {"checksums", manifest.facts().checksums},
            {"manifest_bytes", manifest.bytes().size()},
            {"checksum", manifest.checksum()}};
+  if (found.formed_samples > 0)
+    out["stored_forms"] = {{"samples", found.formed_samples},
+                           {"bytes", found.formed_bytes},
+                           {"fetched_bytes", found.fetched_bytes}};
   if (corpus.scan) out["scan"] = scan_json(*corpus.scan);
   if (content) out["content"] = content_json(*content);
   return out;
@@ -196,8 +213,14 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
   facts.row(
       {"samples", fmt::format("{} {} in {} ({})", format_count(manifest.samples()), manifest.facts().codec,
                               count_of(manifest.objects(), "object"), manifest.facts().format)});
-  facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(double(manifest.payload_bytes())),
-                                  format_count(manifest.payload_bytes()))});
+  facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(double(found.bytes)), format_count(found.bytes))});
+  if (found.formed_samples > 0)
+    facts.row(
+        {"stored", fmt::format("{} in compressed streams or chunks: to read one alone, {} are fetched on "
+                               "average, for {} of sample",
+                               count_of(found.formed_samples, "sample"),
+                               bytes(double(found.fetched_bytes) / double(found.formed_samples)),
+                               bytes(double(found.formed_bytes) / double(found.formed_samples)))});
   facts.row({"labels", describe_labels(manifest.facts(), found,
                                        corpus.scan ? corpus.scan->folder_labelled_samples : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"

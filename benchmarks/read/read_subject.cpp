@@ -66,7 +66,7 @@ Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string
 }
 
 Result<void> check_codec(const Corpus& corpus) {
-  PENSTOCK_TRY(SampleOpener::make(corpus.manifest.facts().codec));
+  PENSTOCK_TRY(SampleOpener::make(corpus.manifest));
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "png") return png_available();
   if (codec.empty() || codec == "mixed" || codec == "jpeg") return success();

@@ -280,7 +280,8 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, uint64_t bytes)
     slot.wrong_checksum = !matches.ok();
     if (slot.wrong_checksum) return matches;
   }
-  return options_.decode ? checks_.decode(slot.entry, sample, tally_.picture_warnings) : success();
+  return options_.decode ? checks_.decode(slot.sample, slot.entry, sample, tally_.picture_warnings)
+                         : success();
 }
 
 // Counts a finished read as a success or as an error. A read that Ctrl-C ended counts as neither. A sample

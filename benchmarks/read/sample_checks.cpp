@@ -18,7 +18,7 @@ std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
 
 Result<void> SampleChecks::prepare_decoder() {
   decoder_ = std::make_unique<PictureDecoder>();
-  PENSTOCK_ASSIGN(opener_, SampleOpener::make(work_.manifest->facts().codec));
+  PENSTOCK_ASSIGN(opener_, SampleOpener::make(*work_.manifest));
   return success();
 }
 
@@ -29,15 +29,19 @@ Result<void> SampleChecks::wrong_length(const SampleList::Sample& entry, uint64_
 }
 
 Result<void> SampleChecks::check_checksum(uint64_t sample, const SampleList::Sample& entry,
-                                          std::span<const std::byte> bytes) const {
-  if (crc32c(bytes) == work_.manifest->sample(sample).crc32c) return success();
+                                          std::span<const std::byte> bytes) {
+  const auto formed = forms_.open(sample, bytes);
+  if (!formed.ok())
+    return make_error(formed.error().code,
+                      "wrong bytes in " + sample_text(work_, entry) + ": " + formed.error().what);
+  if (crc32c(*formed) == work_.manifest->sample(sample).crc32c) return success();
   return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +
                                        ": the checksum differs from the manifest's");
 }
 
-Result<void> SampleChecks::decode(const SampleList::Sample& entry, std::span<const std::byte> bytes,
-                                  PictureWarningCounts& warnings) {
-  const auto opened = opener_->open(bytes);
+Result<void> SampleChecks::decode(uint64_t sample, const SampleList::Sample& entry,
+                                  std::span<const std::byte> bytes, PictureWarningCounts& warnings) {
+  const auto opened = opener_->open(sample, bytes);
   const Result<void> decoded = opened.ok() ? decoder_->decode(*opened, image_) : Result<void>(opened.error());
   if (decoded.ok()) {
     if (image_.warnings.any()) warnings.add(image_.warnings, sample_text(work_, entry));

@@ -10,6 +10,7 @@
 
 #include "benchmarks/read/read_engine.hpp"
 #include "datagen/codec/png.hpp"
+#include "datagen/format/form_reader.hpp"
 #include "datagen/format/sample_opener.hpp"
 
 namespace penstock {
@@ -18,7 +19,7 @@ namespace penstock {
 // Borrows what `work` points to.
 class SampleChecks {
  public:
-  explicit SampleChecks(const ReadWork& work) : work_(work) {}
+  explicit SampleChecks(const ReadWork& work) : work_(work), forms_(*work.manifest) {}
 
   Result<void> prepare_decoder();  // must be called before the first decode()
 
@@ -29,15 +30,16 @@ class SampleChecks {
   // Fails with `corrupt` if the sample's CRC32C differs from the manifest's. `sample` is the index of the
   // sample.
   Result<void> check_checksum(uint64_t sample, const SampleList::Sample& entry,
-                              std::span<const std::byte> bytes) const;
+                              std::span<const std::byte> bytes);
   // Decodes the sample from JPEG or PNG to RGB, and adds its warnings to `warnings`.
-  Result<void> decode(const SampleList::Sample& entry, std::span<const std::byte> bytes,
+  Result<void> decode(uint64_t sample, const SampleList::Sample& entry, std::span<const std::byte> bytes,
                       PictureWarningCounts& warnings);
 
  private:
   Result<void> wrong_length(const SampleList::Sample& entry, uint64_t bytes) const;
 
   const ReadWork& work_;
+  FormedSamples forms_;
   std::optional<SampleOpener> opener_;
   std::unique_ptr<PictureDecoder> decoder_;
   Image image_;  // a member, so that its memory is reused

@@ -162,10 +162,11 @@ Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end)
   LoopControl control(plan_, end);
   return control.run(threads, [&](LoopDone& done, unsigned) -> Result<void> {
     Buffer buffer(whole_huge_pages(std::max<size_t>(plan_.samples.largest_bytes(), 1)));
-    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(work_.manifest->facts().codec));
+    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(*work_.manifest));
     PictureDecoder decoder;
     Image image;
-    for (SampleList::Sample sample; control.next(sample);) {
+    uint64_t index = 0;
+    for (SampleList::Sample sample; control.next(sample, &index);) {
       const std::span<std::byte> out = buffer.first(sample.length);
       const std::string_view name = plan_.samples.name(sample.object);
       if (plan_.whole_objects) {
@@ -174,7 +175,7 @@ Result<LoopDone> Yardsticks::decoding_loop(unsigned threads, const LoopEnd& end)
         PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, plan_.backend.open(name));
         PENSTOCK_TRY(reader->read_at(sample.offset, out));
       }
-      PENSTOCK_ASSIGN(const std::span<const std::byte> payload, opener.open(out));
+      PENSTOCK_ASSIGN(const std::span<const std::byte> payload, opener.open(index, out));
       PENSTOCK_TRY(decoder.decode(payload, image));
       ++done.samples;
       done.bytes += sample.length;

@@ -30,7 +30,7 @@ Error damaged(std::string_view what) {
 // The checksum of HDF5's filter fletcher32. It adds up 16-bit numbers, whose first byte is the high one, and
 // also the sums after each number. Both sums are taken modulo 65535.
 uint32_t fletcher32(std::span<const std::byte> bytes) {
-  // After so many numbers, the sums still fit in 32 bits.
+  // After this count of numbers, the sums still fit in 32 bits.
   constexpr size_t kNumbersPerBlock = 360;
   uint32_t sum = 0;
   uint32_t sum_of_sums = 0;
@@ -78,7 +78,7 @@ void unshuffle(std::span<const std::byte> in, std::span<std::byte> out, size_t e
 }
 
 // Decompresses LibLZF's format and returns the number of bytes in `out`; nothing if the bytes are not of this
-// format, or do not fit. A byte below 32 says that so many bytes and one more follow unchanged. Any other
+// format, or do not fit. After a byte n below 32 follow n + 1 unchanged bytes. Any other
 // begins a reference to bytes before: 3 bits for its length, where 7 means that another byte adds to it, and
 // 13 bits for the distance.
 std::optional<size_t> unlzf(std::span<const std::byte> in, std::span<std::byte> out) {

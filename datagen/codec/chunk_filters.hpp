@@ -32,6 +32,8 @@ struct ChunkFilters {
   std::vector<ChunkFilter> filters{};  // in the order in which they were applied; at most 32
   uint64_t element_bytes = 1;          // bytes of an element, for shuffle
   uint64_t chunk_bytes = 0;            // bytes of a chunk without filters
+
+  bool operator==(const ChunkFilters&) const = default;
 };
 
 // Returns the bytes of chunks without their filters. It reuses its buffers, which become a little larger than
@@ -44,6 +46,8 @@ class ChunkOpener {
   ChunkOpener(ChunkOpener&&) noexcept;
   ChunkOpener& operator=(ChunkOpener&&) noexcept;
   ~ChunkOpener();
+
+  const ChunkFilters& filters() const { return filters_; }
 
   // The bytes of a chunk; they are valid until the next call, and as long as `stored`. Bit i of `not_applied`
   // says that filter i was not applied to this chunk. Errors: `corrupt` if the bytes are not what the filters

@@ -89,14 +89,31 @@ struct GzipMaker::State {
   size_t filled_bytes = 0;
 };
 
-struct GzipInflater::State {
-  State() { is_ready = inflateInit2(&stream, kWindowBits) == Z_OK; }
+struct StreamInflater::State {
+  explicit State(DeflateFormat which) : format(which) {
+    is_ready = inflateInit2(&stream, window_bits()) == Z_OK;
+  }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() { inflateEnd(&stream); }
 
+  int window_bits() const {
+    constexpr int kZlibBits = 15;
+    return format == DeflateFormat::gzip   ? kWindowBits
+           : format == DeflateFormat::zlib ? kZlibBits
+                                           : -kZlibBits;
+  }
+  // Bytes of the checksum at the end of a stream, which inflate() does not read after begin_at().
+  size_t trailer_bytes() const {
+    return format == DeflateFormat::gzip ? 8 : format == DeflateFormat::zlib ? 4 : 0;
+  }
+
   z_stream stream{};
+  const DeflateFormat format;
   bool is_ready = false;
+  bool began_within = false;  // whether begin_at() began this stream
+  size_t trailer_left = 0;    // bytes of its checksum that are still to be skipped, after the last block
+  bool deflate_ended = false;
 };
 
 Result<void> gzip_available() {
@@ -122,20 +139,41 @@ uint64_t GzipMaker::max_member_bytes(uint64_t bytes) const {
   return deflateBound(&state_->stream, bytes);
 }
 
-Result<GzipInflater> GzipInflater::start() {
-  auto state = std::make_unique<State>();
+Result<StreamInflater> StreamInflater::start(DeflateFormat format) {
+  auto state = std::make_unique<State>(format);
   if (!state->is_ready) return make_error(Errc::exhausted, "no memory for zlib");
-  GzipInflater inflater(std::move(state));
+  StreamInflater inflater(std::move(state));
   inflater.begin();
   return inflater;
 }
 
-void GzipInflater::begin() {
-  inflateReset(&state_->stream);
+void StreamInflater::begin() {
+  inflateReset2(&state_->stream, state_->window_bits());
   if constexpr (!kVerifyChecksums) inflateValidate(&state_->stream, 0);
+  state_->began_within = state_->deflate_ended = false;
 }
 
-Result<GzipInflater::Step> GzipInflater::step(std::span<const std::byte> in, std::span<std::byte> out) {
+Result<void> StreamInflater::begin_at(const AccessPoint& point, std::byte byte_before) {
+  z_stream& stream = state_->stream;
+  constexpr int kRawBits = -15;
+  if (point.bits >= 8 || point.window.size() > kDeflateWindowBytes ||
+      inflateReset2(&stream, kRawBits) != Z_OK)
+    return make_error(Errc::corrupt, "no place where inflating can begin");
+  if (point.bits != 0) inflatePrime(&stream, int(point.bits), int(byte_before) >> (8 - point.bits));
+  if (!point.window.empty())
+    inflateSetDictionary(&stream, bytes_of(point.window), static_cast<uInt>(point.window.size()));
+  state_->began_within = true;
+  state_->deflate_ended = false;
+  return success();
+}
+
+Result<StreamInflater::Step> StreamInflater::step(std::span<const std::byte> in, std::span<std::byte> out,
+                                                  bool stop_at_block_end) {
+  if (state_->deflate_ended) {
+    const size_t skipped_bytes = std::min(in.size(), state_->trailer_left);
+    state_->trailer_left -= skipped_bytes;
+    return Step{.in_bytes = skipped_bytes, .ended = state_->trailer_left == 0};
+  }
   z_stream& stream = state_->stream;
   const uInt in_bytes = limited_count(in.size());
   const uInt out_bytes = limited_count(out.size());
@@ -144,18 +182,37 @@ Result<GzipInflater::Step> GzipInflater::step(std::span<const std::byte> in, std
   stream.avail_in = in_bytes;
   stream.next_out = out_bytes == 0 ? bytes_of({&unused_byte, 1}) : bytes_of(out);
   stream.avail_out = out_bytes;
-  const int status = inflate(&stream, Z_NO_FLUSH);
+  const int status = inflate(&stream, stop_at_block_end ? Z_BLOCK : Z_NO_FLUSH);
   if (status == Z_MEM_ERROR) return make_error(Errc::exhausted, "no memory to inflate");
   if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
-    return make_error(Errc::corrupt, std::string("the gzip data are damaged: ") +
+    return make_error(Errc::corrupt, std::string("the compressed data are damaged: ") +
                                          (stream.msg != nullptr ? stream.msg : "zlib gives no reason"));
-  return Step{in_bytes - stream.avail_in, out_bytes - stream.avail_out, status == Z_STREAM_END};
+  // zlib's data_type: 128 after the end of a block, 64 in the last block.
+  constexpr int kBlockEnded = 128;
+  constexpr int kLastBlock = 64;
+  Step done{.in_bytes = in_bytes - stream.avail_in,
+            .out_bytes = out_bytes - stream.avail_out,
+            .ended = status == Z_STREAM_END,
+            .at_point = (stream.data_type & (kBlockEnded | kLastBlock)) == kBlockEnded};
+  if (!done.ended || !state_->began_within) return done;
+  state_->deflate_ended = true;
+  state_->trailer_left = state_->trailer_bytes();
+  const size_t skipped_bytes = std::min(in.size() - done.in_bytes, state_->trailer_left);
+  state_->trailer_left -= skipped_bytes;
+  done.in_bytes += skipped_bytes;
+  done.ended = state_->trailer_left == 0;
+  return done;
+}
+
+unsigned StreamInflater::bits_left() const {
+  constexpr int kBitsMask = 7;
+  return unsigned(state_->stream.data_type & kBitsMask);
 }
 
 #else
 
 struct GzipMaker::State {};
-struct GzipInflater::State {};
+struct StreamInflater::State {};
 
 Result<void> gzip_available() {
   return make_error(Errc::unsupported, "this build lacks zlib");
@@ -171,13 +228,19 @@ uint64_t GzipMaker::max_member_bytes(uint64_t bytes) const {
   return bytes;
 }
 
-Result<GzipInflater> GzipInflater::start() {
+Result<StreamInflater> StreamInflater::start(DeflateFormat /*format*/) {
   return gzip_available().error();
 }
-void GzipInflater::begin() {}
-Result<GzipInflater::Step> GzipInflater::step(std::span<const std::byte> /*in*/,
-                                              std::span<std::byte> /*out*/) {
+void StreamInflater::begin() {}
+Result<void> StreamInflater::begin_at(const AccessPoint& /*point*/, std::byte /*byte_before*/) {
+  return gzip_available();
+}
+Result<StreamInflater::Step> StreamInflater::step(std::span<const std::byte> /*in*/,
+                                                  std::span<std::byte> /*out*/, bool /*stop_at_block_end*/) {
   return gzip_available().error();
+}
+unsigned StreamInflater::bits_left() const {
+  return 0;
 }
 
 #endif
@@ -186,13 +249,22 @@ bool begins_as_gzip(std::span<const std::byte> bytes) {
   return bytes.size() >= 2 && bytes[0] == std::byte{0x1f} && bytes[1] == std::byte{0x8b};
 }
 
+bool begins_as_zlib(std::span<const std::byte> bytes) {
+  // RFC 1950: the method is 8, the window has at most 32 KiB, and both bytes as one number are a multiple of
+  // 31. A preset dictionary (32) would be needed to inflate.
+  if (bytes.size() < 2) return false;
+  const auto first = std::to_integer<unsigned>(bytes[0]);
+  const auto second = std::to_integer<unsigned>(bytes[1]);
+  return (first & 0x0fU) == 8 && first >> 4U <= 7 && (second & 32U) == 0 && (first << 8U | second) % 31 == 0;
+}
+
 GzipMaker::GzipMaker(std::unique_ptr<State> state) : state_(std::move(state)) {}
 GzipMaker::GzipMaker(GzipMaker&&) noexcept = default;
 GzipMaker& GzipMaker::operator=(GzipMaker&&) noexcept = default;
 GzipMaker::~GzipMaker() = default;
-GzipInflater::GzipInflater(std::unique_ptr<State> state) : state_(std::move(state)) {}
-GzipInflater::GzipInflater(GzipInflater&&) noexcept = default;
-GzipInflater& GzipInflater::operator=(GzipInflater&&) noexcept = default;
-GzipInflater::~GzipInflater() = default;
+StreamInflater::StreamInflater(std::unique_ptr<State> state) : state_(std::move(state)) {}
+StreamInflater::StreamInflater(StreamInflater&&) noexcept = default;
+StreamInflater& StreamInflater::operator=(StreamInflater&&) noexcept = default;
+StreamInflater::~StreamInflater() = default;
 
 }  // namespace penstock

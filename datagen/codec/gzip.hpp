@@ -1,5 +1,6 @@
-// Makes gzip members and inflates them, with zlib. A member is a compressed stream with a header and a
-// checksum (RFC 1952). In a build without zlib every start() fails with `unsupported` and says why.
+// Makes gzip members, and inflates streams of deflate, with zlib. A member is a compressed stream with a
+// header and a checksum (RFC 1952). In a build without zlib every start() fails with `unsupported` and says
+// why.
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,8 @@ inline constexpr uint64_t kMostGzipInflation = 1032;
 Result<void> gzip_available();
 
 bool begins_as_gzip(std::span<const std::byte> bytes);
+// Two bytes of other data look so in one of 1,000 cases.
+bool begins_as_zlib(std::span<const std::byte> bytes);
 
 // Makes gzip members, one after another, and reuses its 400 KiB of memory for each. Only one thread at a time
 // may use it. The same bytes make the same member (with one version of zlib), in whatever pieces the caller
@@ -48,30 +51,55 @@ class GzipMaker {
   std::unique_ptr<State> state_;
 };
 
-// Inflates gzip members, one after another, and reuses its 50 KiB of memory for each. Only one thread at a
-// time may use it.
-class GzipInflater {
- public:
-  static Result<GzipInflater> start();  // errors: as gzip_available(), or `exhausted`
-  GzipInflater(GzipInflater&&) noexcept;
-  GzipInflater& operator=(GzipInflater&&) noexcept;
-  ~GzipInflater();
+// How a stream of deflate is wrapped: not at all (in ZIP archives), by zlib (RFC 1950) or by gzip (RFC 1952).
+enum class DeflateFormat : uint8_t { raw, zlib, gzip };
 
-  void begin();  // resets the inflater; call it before each member
+// The most bytes of a window: deflate refers back no farther.
+inline constexpr size_t kDeflateWindowBytes = size_t{32} << 10U;
+
+// A place in a compressed stream where inflating can begin.
+struct AccessPoint {
+  uint64_t stored_offset = 0;  // of the next compressed byte, from the beginning of the stream
+  uint64_t offset = 0;         // of the next inflated byte
+  unsigned bits = 0;  // how many bits of the compressed byte before are still to be inflated; less than 8
+  std::span<const std::byte> window{};  // the last inflated bytes before `offset`
+};
+
+// Inflates streams of deflate, one after another, and reuses its 50 KiB of memory for each. A stream of gzip
+// is one member. Only one thread at a time may use it.
+class StreamInflater {
+ public:
+  static Result<StreamInflater> start(DeflateFormat format);  // errors: as gzip_available(), or `exhausted`
+  StreamInflater(StreamInflater&&) noexcept;
+  StreamInflater& operator=(StreamInflater&&) noexcept;
+  ~StreamInflater();
+
+  void begin();  // resets the inflater; call it before each stream
+  // Resets the inflater to a point within a stream. `byte_before` is the compressed byte before the point; it
+  // is used only if point.bits is not 0. The checksum of the stream is not verified then. `corrupt` if the
+  // point makes no sense.
+  Result<void> begin_at(const AccessPoint& point, std::byte byte_before);
 
   struct Step {
-    size_t in_bytes = 0;        // bytes read from `in`
-    size_t out_bytes = 0;       // bytes written to `out`
-    bool member_ended = false;  // true only if checksum and length were correct
+    size_t in_bytes = 0;   // bytes read from `in`
+    size_t out_bytes = 0;  // bytes written to `out`
+    // True only if checksum and length were correct, if the format has them. The stream's checksum has been
+    // read, too.
+    bool ended = false;
+    bool at_point = false;  // only if `stop_at_block_end`: whether inflating can begin after this step
   };
-  // Inflates until `in` is used up, `out` is full or the member ends. If a call neither reads nor writes a
+  // Inflates until `in` is used up, `out` is full or the stream ends. If a call neither reads nor writes a
   // byte, the caller must pass a longer `in` or `out` next. The error `corrupt` says what is damaged, but not
-  // at which offset.
-  Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out);
+  // at which offset. If `stop_at_block_end`, it also stops at the end of each block, where inflating can
+  // begin.
+  Result<Step> step(std::span<const std::byte> in, std::span<std::byte> out, bool stop_at_block_end = false);
+
+  // After a step that was `at_point`: how many bits of the last compressed byte are still to be inflated.
+  unsigned bits_left() const;
 
  private:
   struct State;
-  explicit GzipInflater(std::unique_ptr<State> state);
+  explicit StreamInflater(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
 

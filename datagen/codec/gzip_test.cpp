@@ -24,7 +24,7 @@ class Gzip : public ::testing::Test {
   void SetUp() override {
     if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
     maker_.emplace(GzipMaker::start().value());
-    inflater_.emplace(GzipInflater::start().value());
+    inflater_.emplace(StreamInflater::start(DeflateFormat::gzip).value());
   }
 
   // Compresses the bytes to a gzip member. Passes them to GzipMaker in pieces of `cut` bytes.
@@ -46,17 +46,17 @@ class Gzip : public ::testing::Test {
     Bytes out;
     Bytes piece(at_once);
     while (true) {
-      PENSTOCK_ASSIGN(const GzipInflater::Step step,
+      PENSTOCK_ASSIGN(const StreamInflater::Step step,
                       inflater_->step(in.first(std::min(at_once, in.size())), piece));
       out.insert(out.end(), piece.begin(), piece.begin() + ptrdiff_t(step.out_bytes));
       in = in.subspan(step.in_bytes);
-      if (step.member_ended) return out;
+      if (step.ended) return out;
       if (step.in_bytes == 0 && step.out_bytes == 0) return make_error(Errc::truncated, "breaks off");
     }
   }
 
   std::optional<GzipMaker> maker_;
-  std::optional<GzipInflater> inflater_;
+  std::optional<StreamInflater> inflater_;
 };
 
 TEST_F(Gzip, InflatingGivesTheOriginalBytes) {

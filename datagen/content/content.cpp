@@ -249,8 +249,8 @@ class ContentReader {
         PENSTOCK_TRY(zstd_->one_stream.add(payload));
       }
       if (!payload.empty() && begin == sample.offset)
-        may_be_picture = pictures_.may_find_pictures() &&
-                         (opener_.is_wrapped(payload) || pictures_.is_picture(payload, object_is_picture_));
+        may_be_picture = pictures_.may_find_pictures() && (sample.form != 0 || opener_.is_wrapped(payload) ||
+                                                           pictures_.is_picture(payload, object_is_picture_));
       if (may_be_picture && sample.length <= kMostPictureBytes)
         picture_.insert(picture_.end(), payload.begin(), payload.end());
       at += piece.size();
@@ -269,7 +269,7 @@ class ContentReader {
                                std::to_string(sample.length) + " bytes are too large to be decoded here");
       return success();
     }
-    const auto opened = opener_.open(picture_);
+    const auto opened = opener_.open(index, picture_);
     if (opened.ok())
       return pictures_.is_picture(*opened, object_is_picture_) ? pictures_.add(*opened, location) : success();
     if (!concerns_object(opened.error())) return opened.error();
@@ -304,7 +304,7 @@ class ContentReader {
 
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request) {
   try {
-    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest.facts().codec, kMostPictureBytes));
+    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest, kMostPictureBytes));
     return ContentReader(backend, manifest, std::move(opener)).run(request);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory to read the samples' content: choose fewer --samples");

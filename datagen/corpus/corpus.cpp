@@ -192,7 +192,7 @@ void record_corpus(const Corpus& corpus, Trial& trial) {
 
 Histogram sample_sizes(const Manifest& manifest) {
   Histogram sizes;
-  for (uint64_t i = 0; i < manifest.samples(); ++i) sizes.add(manifest.sample(i).length);
+  for (uint64_t i = 0; i < manifest.samples(); ++i) sizes.add(manifest.extent(i).bytes);
   return sizes;
 }
 

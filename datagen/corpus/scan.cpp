@@ -59,7 +59,7 @@ class SampleLister {
     // Entries of objects that hold statistics of a data set are normally no samples. If the scan found no
     // other samples, these entries are taken as samples.
     if (builder_.samples() == 0 && !statistics_.empty()) {
-      for (const SampleEntry& sample : statistics_) add_sample(sample);
+      for (const Sample& sample : statistics_) add_sample(sample);
       builder_.facts().codec = statistics_codec_;
     }
     if (builder_.objects() == 0 && unreadable_.first_error()) return *unreadable_.first_error();
@@ -75,6 +75,11 @@ class SampleLister {
   }
 
  private:
+  struct Sample {
+    SampleEntry entry;
+    SampleExtent extent;  // used only if the entry has a form
+  };
+
   // Limits of a batch of objects. About kSamplesPerBatch samples are in memory at a time.
   static constexpr size_t kMostObjectsPerBatch = 16384;
   static constexpr size_t kSamplesPerBatch = size_t{1} << 19;
@@ -117,8 +122,13 @@ class SampleLister {
     // If there is no '/', this is the whole path: npos + 1 is 0.
     const std::string_view folder = path.substr(path.rfind('/') + 1);
     std::optional<uint32_t> folder_label;
-    for (SampleEntry sample : scanned.samples) {
+    form_numbers_.clear();
+    for (const SampleForm& form : scanned.forms) form_numbers_.push_back(builder_.add_form(*form));
+    scanned.extents.resize(scanned.samples.size());
+    for (size_t i = 0; i < scanned.samples.size(); ++i) {
+      SampleEntry sample = scanned.samples[i];
       sample.object = object;
+      if (sample.form != 0) sample.form = form_numbers_[sample.form - 1];
       if (sample.label != kNoLabel && sample.label < label_numbers_.size()) {
         sample.label = label_numbers_[sample.label];
       } else {
@@ -127,9 +137,9 @@ class SampleLister {
         if (sample.label != kNoLabel && !scanned.holds_statistics) ++report_.folder_labelled_samples;
       }
       if (scanned.holds_statistics)
-        statistics_.push_back(sample);
+        statistics_.push_back({sample, scanned.extents[i]});
       else
-        add_sample(sample);
+        add_sample({sample, scanned.extents[i]});
     }
   }
 
@@ -141,11 +151,12 @@ class SampleLister {
     count += parts.count;
   }
 
-  void add_sample(const SampleEntry& sample) {
-    builder_.add_sample(sample);
-    if (sample.label == kNoLabel) return;
-    if (sample.label >= label_used_.size()) label_used_.resize(sample.label + size_t{1});
-    label_used_[sample.label] = true;
+  void add_sample(const Sample& sample) {
+    builder_.add_sample(sample.entry, sample.extent);
+    const uint32_t label = sample.entry.label;
+    if (label == kNoLabel) return;
+    if (label >= label_used_.size()) label_used_.resize(label + size_t{1});
+    label_used_[label] = true;
   }
 
   // Gives each sample its final label number. Only possible when all labels are known.
@@ -169,15 +180,16 @@ class SampleLister {
   ScanReport& report_;
   ManifestBuilder builder_{{}};
   ScanLabels labels_;
-  std::vector<SampleEntry> statistics_;
+  std::vector<Sample> statistics_;
   std::string statistics_codec_;
   std::vector<ScannedObject> batch_;
   size_t batch_objects_ = 0;
   std::string name_scratch_;
   // For each label of the object that is being added: its number among all labels.
   std::vector<uint32_t> label_numbers_;
-  std::vector<bool> label_used_;  // whether a sample has this label; one entry per label
-  std::string first_array_;       // first array that belongs to no sample: "'val/x' in 'a.h5'"
+  std::vector<uint32_t> form_numbers_;  // for each form of that object: its number among all forms
+  std::vector<bool> label_used_;        // whether a sample has this label; one entry per label
+  std::string first_array_;             // first array that belongs to no sample: "'val/x' in 'a.h5'"
   std::string first_member_;
   std::string first_without_samples_;
 };
@@ -192,11 +204,12 @@ Result<Manifest> without_objects(const Manifest& manifest, const std::map<uint64
     new_index[i] = builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));
     builder.set_object_crc32c(new_index[i], manifest.object_crc32c(i).value_or(0));
   }
+  for (uint64_t i = 0; i < manifest.forms(); ++i) builder.add_form(manifest.form(i));
   for (uint64_t i = 0; i < manifest.samples(); ++i) {
     SampleEntry entry = manifest.sample(i);
     if (objects.contains(entry.object)) continue;
     entry.object = new_index[entry.object];
-    builder.add_sample(entry);
+    builder.add_sample(entry, manifest.extent(i));
   }
   PENSTOCK_ASSIGN(auto bytes, builder.finish());
   return Manifest::from_bytes(std::move(bytes));
@@ -213,6 +226,7 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   facts.object_checksums = true;
   ManifestBuilder builder(std::move(facts));
   builder.resize_samples(manifest.samples());
+  builder.copy_forms(manifest);
   std::string scratch;
   for (uint64_t i = 0; i < manifest.objects(); ++i)
     builder.add_object(manifest.object_name(i, scratch), manifest.object_bytes(i));

@@ -84,6 +84,8 @@ bool is_content_error(const Error& error) {
 Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format) {
   const Format& format = *scan_format.format;
   samples.clear();
+  forms.clear();
+  extents.clear();
   labels.clear();
   codec.clear();
   holds_statistics = false;
@@ -105,6 +107,11 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
     samples.push_back({.offset = found.placement.offset,
                        .length = found.placement.length,
                        .label = labels.number_of(found.label_name)});
+    if (!found.form) return;
+    if (forms.empty() || forms.back() != found.form) forms.push_back(found.form);
+    samples.back().form = uint32_t(forms.size());
+    extents.resize(samples.size());
+    extents.back() = found.extent;
   });
   if (done.ok() && too_many_samples)
     done = make_error(Errc::unsupported, "'{}': more than {} samples in one object: split it", entry.name,
@@ -115,6 +122,8 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
     if (std::string text = describe_other_content(backend, entry, scan_format.name); !text.empty())
       content_error->what = std::move(text);
   samples = {};
+  forms = {};
+  extents = {};
   return success();
 }
 

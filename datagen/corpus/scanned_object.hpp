@@ -37,6 +37,9 @@ struct ScannedObject {
   const FolderListing::Item* item = nullptr;
   // The samples in the object. Their label numbers are indexes into `labels` below, not labels of the corpus.
   std::vector<SampleEntry> samples;
+  // If samples have forms: these forms, numbered as in SampleEntry::form, and the extent of each sample.
+  std::vector<SampleForm> forms;
+  std::vector<SampleExtent> extents;
   ScanLabels labels;
   std::string codec;
   // Whether the whole object holds statistics of a data set, not samples.

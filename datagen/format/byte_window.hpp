@@ -26,6 +26,10 @@ struct Extent {
 struct ArchiveMember {
   std::string name;
   Extent content;
+  // Whether the content is compressed with deflate. Then these are its size and CRC-32 when it is inflated.
+  bool is_deflated = false;
+  uint64_t bytes = 0;
+  uint32_t crc32 = 0;
 };
 
 class ByteWindow {
@@ -35,6 +39,9 @@ class ByteWindow {
   // The `length` bytes from `offset` on. They are valid until the next call. Fails with `truncated` if the
   // source does not contain all of them.
   virtual Result<std::span<const std::byte>> at(uint64_t offset, size_t length) = 0;
+  // The most bytes that at() can return, and the offset after the last byte of the source, if it is known.
+  virtual size_t most_bytes() const { return SIZE_MAX; }
+  virtual uint64_t end() const { return UINT64_MAX; }
 
   // Makes an error with the code `code`. Its message names the object and the offset, and contains `what`,
   // which says what is wrong there.
@@ -49,23 +56,26 @@ class ByteWindow {
   ByteWindow& operator=(ByteWindow&&) = default;
 };
 
-// A window on bytes in memory. The bytes must live as long as the window. Its errors name only the offset,
-// because it does not know the object's name; the caller adds the name.
+// A window on bytes in memory, which are those from offset `begin` on. They must live as long as the window.
+// Its errors name only the offset, because it does not know the object's name; the caller adds the name.
 class MemoryWindow final : public ByteWindow {
  public:
-  explicit MemoryWindow(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  explicit MemoryWindow(std::span<const std::byte> bytes, uint64_t begin = 0)
+      : bytes_(bytes), begin_(begin) {}
 
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override {
-    if (offset > bytes_.size() || length > bytes_.size() - offset)
+    if (offset < begin_ || offset - begin_ > bytes_.size() || length > bytes_.size() - (offset - begin_))
       return error(Errc::truncated, offset, std::to_string(length) + " bytes should be here");
-    return bytes_.subspan(size_t(offset), length);
+    return bytes_.subspan(size_t(offset - begin_), length);
   }
+  uint64_t end() const override { return begin_ + bytes_.size(); }
   Error error(Errc code, uint64_t offset, std::string_view what) const override {
     return make_error(code, std::string(what) + " (at byte " + std::to_string(offset) + ")");
   }
 
  private:
   const std::span<const std::byte> bytes_;
+  const uint64_t begin_;
 };
 
 }  // namespace penstock

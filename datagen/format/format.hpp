@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "datagen/manifest/manifest.hpp"
+#include "datagen/manifest/stored_form.hpp"
 #include "datagen/sample/sample.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/options.hpp"
@@ -71,6 +73,9 @@ class ObjectWriter {
   virtual Result<PublishedObject> publish(Durability durability, const Approval& approve = {}) = 0;
 };
 
+// The words of a StoredForm (stored_form.hpp).
+using SampleForm = std::shared_ptr<std::vector<uint64_t>>;
+
 // The most samples that a scan accepts from one object; objects of real data sets have fewer. The limit
 // protects memory: each sample takes 32 bytes, and a short damaged header can claim any number of samples.
 inline constexpr uint64_t kMostSamplesPerObject = uint64_t{1} << 26;
@@ -123,6 +128,11 @@ class Format {
     bool holds_statistics = false;
     LeftOutParts arrays_left_out{};  // reported with only one of the object's samples
     LeftOutParts files_left_out{};   // files of an archive; reported with only one of its samples
+    // Set if the sample's bytes are not in the object as they are. Then `placement` has the stored bytes that
+    // must be read to get them, and `extent` says which bytes of the form they are. The form is complete only
+    // when scan() returns.
+    SampleForm form{};
+    SampleExtent extent{};
   };
   using Visit = std::function<void(const FoundSample&)>;
   virtual Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const = 0;

@@ -172,13 +172,13 @@ Result<NpyArray> parse_npy_text(std::string_view text) {
   return array;
 }
 
-Result<bool> begins_with_npy(ObjectWindow& window, const Extent& place) {
+Result<bool> begins_with_npy(ByteWindow& window, const Extent& place) {
   if (place.length < kMagic.size()) return false;
   PENSTOCK_ASSIGN(const std::span<const std::byte> head, window.at(place.offset, kMagic.size()));
   return as_text(head) == kMagic;
 }
 
-Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length, bool allows_more) {
+Result<NpyArray> read_npy(ByteWindow& window, uint64_t offset, uint64_t length, bool allows_more) {
   constexpr size_t kBytesBeforeText = 10;  // number of bytes before the text in version 1
   if (length < kBytesBeforeText) return window.corrupt(offset, "too short for a NumPy array");
   PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<uint64_t>(length, 12)));

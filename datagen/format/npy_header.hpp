@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/format/object_window.hpp"
+#include "datagen/format/byte_window.hpp"
 #include "datagen/sample/sample.hpp"
 #include "io_backends/core/result.hpp"
 
@@ -32,13 +32,13 @@ struct NpyArray {
 };
 
 // Whether an array begins at `place`, by the first bytes there.
-Result<bool> begins_with_npy(ObjectWindow& window, const Extent& place);
+Result<bool> begins_with_npy(ByteWindow& window, const Extent& place);
 
 // Parses the header of an array. The header and the array's bytes must take exactly the `length` bytes at
 // `offset`, or no more than these if `allows_more`; otherwise, or if these bytes are no array, the error is
 // `corrupt`. `unsupported` for arrays of records or of Python objects, and for format versions other than 1
 // to 3.
-Result<NpyArray> read_npy(ObjectWindow& window, uint64_t offset, uint64_t length, bool allows_more = false);
+Result<NpyArray> read_npy(ByteWindow& window, uint64_t offset, uint64_t length, bool allows_more = false);
 
 // Parses the header's text, such as "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }". The error
 // message does not name the object: the caller adds it.

@@ -1,6 +1,8 @@
 // Format: NumPy's .npz archives, with one array per field. An array is the field of one sample, or of several
 // samples stacked along a new first axis.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
+#include "datagen/format/formed_window.hpp"
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
@@ -128,6 +131,114 @@ class NpzWriter final : public ObjectWriter {
   uint32_t payload_crc32_ = 0;
 };
 
+// Finds the samples in an archive, which any program may have made.
+class NpzScan {
+ public:
+  explicit NpzScan(ObjectWindow& window) : window_(window) {}
+
+  Result<void> scan(const Format::Visit& visit_sample) {
+    PENSTOCK_TRY(find_array_members());
+    for (const ArchiveMember* member : array_members_) PENSTOCK_TRY(add_array(*member));
+    return scan_arrays(
+        window_, arrays_, std::move(unread_),
+        [this](size_t array, bool /*by_rows*/) -> Result<ArrayExtent> {
+          ArrayExtent extent = extents_[array];
+          PENSTOCK_ASSIGN(extent.formed, inflated(*extent_members_[array]));
+          return extent;
+        },
+        visit_sample);
+  }
+
+ private:
+  bool skips_member(std::string_view member, const Error& error) {
+    const bool is_packed = error.code == Errc::unsupported;  // encrypted, or compressed in an unusual way
+    const bool is_npy = member.ends_with(kNpySuffix);
+    const bool is_label = is_packed && is_label_name(array_name(member));
+    if (!is_label && (is_npy || (!is_packed && error.code != Errc::corrupt))) return false;
+    unread_.add(array_name(member),
+                is_label    ? "labels that are compressed or encrypted"
+                : is_packed ? "which is compressed or encrypted"
+                            : "which is damaged",
+                error);
+    return true;
+  }
+
+  // A window on the inflated bytes of a member; nothing if it is not compressed.
+  Result<std::shared_ptr<StreamWindow>> inflated(const ArchiveMember& member) {
+    if (!member.is_deflated) return std::shared_ptr<StreamWindow>();
+    PENSTOCK_ASSIGN(auto stream, StreamWindow::make(window_, DeflateFormat::raw, member.content));
+    stream->expect({.bytes = member.bytes, .crc32 = member.crc32});
+    return stream;
+  }
+
+  // Of several arrays of one name NumPy reads the last one, and "x" rather than "x.npy".
+  Result<void> find_array_members() {
+    PENSTOCK_ASSIGN(members_, read_zip(window_, [this](std::string_view member, const Error& error) {
+                      return skips_member(member, error);
+                    }));
+    for (const ArchiveMember& member : members_) {
+      if (!member.name.ends_with(kNpySuffix)) {
+        const Result<bool> is_array = is_array_member(member);
+        const bool is_damaged = !is_array.ok() && (is_array.error().code == Errc::corrupt ||
+                                                   is_array.error().code == Errc::truncated);
+        if (!is_array.ok() && !is_damaged) return is_array.error();
+        if (is_damaged || !*is_array) {
+          unread_.add(member.name, is_damaged ? "which is damaged" : "which is no array",
+                      is_damaged ? std::optional(is_array.error()) : std::nullopt);
+          continue;
+        }
+      }
+      array_members_.push_back(&member);
+      const ArchiveMember*& chosen = read_for_[array_name(member.name)];
+      if (chosen == nullptr || chosen->name.size() >= member.name.size()) chosen = &member;
+    }
+    return success();
+  }
+
+  Result<bool> is_array_member(const ArchiveMember& member) {
+    PENSTOCK_ASSIGN(const auto stream, inflated(member));
+    if (!stream) return begins_with_npy(window_, member.content);
+    return begins_with_npy(*stream, {0, member.bytes});
+  }
+
+  Result<void> add_array(const ArchiveMember& member) {
+    const std::string name(array_name(member.name));
+    if (read_for_[name] != &member) {
+      unread_.add(name, "replaced by another array of the same name");
+      return success();
+    }
+    PENSTOCK_ASSIGN(const auto stream, inflated(member));
+    Result<NpyArray> parsed = stream ? read_npy(*stream, 0, member.bytes)
+                                     : read_npy(window_, member.content.offset, member.content.length);
+    if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
+      unread_.add(name, "of a type that is not read", std::move(parsed).error());
+      return success();
+    }
+    PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));
+    arrays_.push_back({.name = name,
+                       .shape = array.shape,
+                       .bytes = array.data_bytes,
+                       .is_integer = array.is_integer() || (array.kind == 'b' && is_label_name(name)),
+                       .item_bytes = std::max<uint64_t>(1, array.item_bytes)});
+    extents_.push_back({.offset = (stream ? 0 : member.content.offset) + array.header_bytes,
+                        .item_bytes = std::max<uint64_t>(1, array.item_bytes),
+                        .is_signed = array.kind == 'i',
+                        .big_endian = array.big_endian,
+                        .rows_are_split = array.fortran_order && array.shape.size() > 1});
+    extent_members_.push_back(&member);
+    return success();
+  }
+
+  ObjectWindow& window_;
+  UnreadArrays unread_;
+  std::vector<ArchiveMember> members_;
+  std::vector<const ArchiveMember*> array_members_;
+  std::unordered_map<std::string_view, const ArchiveMember*> read_for_;
+  std::vector<StoredArray> arrays_;
+  std::vector<ArrayExtent> extents_;
+  std::vector<const ArchiveMember*> extent_members_;  // one per extent
+};
+
 class Npz final : public ShardedFormat {
  public:
   explicit Npz(Shards shards) : ShardedFormat(shards, ".npz") {}
@@ -142,63 +253,7 @@ class Npz final : public ShardedFormat {
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    UnreadArrays unread;
-    const auto skips_member = [&](std::string_view member, const Error& error) {
-      const bool is_packed = error.code == Errc::unsupported;  // compressed or encrypted
-      const bool is_npy = member.ends_with(kNpySuffix);
-      const bool is_label = is_packed && is_label_name(array_name(member));
-      if (!is_label && (is_npy || (!is_packed && error.code != Errc::corrupt))) return false;
-      unread.add(array_name(member),
-                 is_label    ? "labels that are compressed or encrypted"
-                 : is_packed ? "which is compressed or encrypted"
-                             : "which is damaged",
-                 error);
-      return true;
-    };
-    PENSTOCK_ASSIGN(const std::vector<ArchiveMember> members, read_zip(window, skips_member));
-    // Of several arrays of one name NumPy reads the last one, and "x" rather than "x.npy".
-    std::vector<const ArchiveMember*> array_members;
-    std::unordered_map<std::string_view, const ArchiveMember*> read_for;
-    for (const ArchiveMember& member : members) {
-      if (!member.name.ends_with(kNpySuffix)) {
-        PENSTOCK_ASSIGN(const bool is_array, begins_with_npy(window, member.content));
-        if (!is_array) {
-          unread.add(member.name, "which is no array");
-          continue;
-        }
-      }
-      array_members.push_back(&member);
-      const ArchiveMember*& chosen = read_for[array_name(member.name)];
-      if (chosen == nullptr || chosen->name.size() >= member.name.size()) chosen = &member;
-    }
-    std::vector<StoredArray> arrays;
-    std::vector<ArrayExtent> extents;
-    for (const ArchiveMember* member : array_members) {
-      const std::string name(array_name(member->name));
-      if (read_for[name] != member) {
-        unread.add(name, "replaced by another array of the same name");
-        continue;
-      }
-      Result<NpyArray> parsed = read_npy(window, member->content.offset, member->content.length);
-      if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
-        unread.add(name, "of a type that is not read", std::move(parsed).error());
-        continue;
-      }
-      PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));
-      arrays.push_back({.name = name,
-                        .shape = array.shape,
-                        .bytes = array.data_bytes,
-                        .is_integer = array.is_integer() || (array.kind == 'b' && is_label_name(name)),
-                        .item_bytes = std::max<uint64_t>(1, array.item_bytes)});
-      extents.push_back({.offset = member->content.offset + array.header_bytes,
-                         .item_bytes = std::max<uint64_t>(1, array.item_bytes),
-                         .is_signed = array.kind == 'i',
-                         .big_endian = array.big_endian,
-                         .rows_are_split = array.fortran_order && array.shape.size() > 1});
-    }
-    return scan_arrays(
-        window, arrays, std::move(unread),
-        [&](size_t array) -> Result<ArrayExtent> { return extents[array]; }, visit_sample);
+    return NpzScan(window).scan(visit_sample);
   }
 };
 

@@ -23,6 +23,9 @@ class ObjectWindow final : public ByteWindow {
   static constexpr size_t kWindowBytes = size_t{1} << 20;
 
   static Result<ObjectWindow> open(Backend& backend, const Entry& object);
+  // Reads with the caller's reader, which must outlive the window.
+  ObjectWindow(Reader& reader, const Entry& object)
+      : reader_(&reader), name_(object.name), size_(object.bytes) {}
 
   uint64_t size() const { return size_; }  // bytes of the object, from its Entry
 
@@ -30,16 +33,20 @@ class ObjectWindow final : public ByteWindow {
   // contain all of them.
   static constexpr size_t kMostReadBytes = kWindowBytes - kBufferAlignment;
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override;
+  size_t most_bytes() const override { return kMostReadBytes; }
+  uint64_t end() const override { return size_; }
 
   // Makes an error whose message has the form "'a.tar' at byte 512: WHAT".
   Error error(Errc code, uint64_t offset, std::string_view what) const override;
 
  private:
-  ObjectWindow(std::unique_ptr<Reader> reader, const Entry& object)
-      : reader_(std::move(reader)), name_(object.name), size_(object.bytes) {}
+  ObjectWindow(std::unique_ptr<Reader> reader, const Entry& object) : ObjectWindow(*reader, object) {
+    own_reader_ = std::move(reader);
+  }
   Result<void> slide(uint64_t offset, size_t length);
 
-  std::unique_ptr<Reader> reader_;
+  std::unique_ptr<Reader> own_reader_;
+  Reader* reader_;
   std::string name_;
   uint64_t size_;
   Buffer buffer_;

@@ -19,16 +19,16 @@ constexpr uint64_t kFramingBytes = kTfRecordHeaderBytes + kTfRecordFooterBytes;
 
 // Inflates bytes of the gzip member in `in` to `out`, until `out` is full or the member ends. Returns the
 // number of inflated bytes. Removes the bytes that it has read from the front of `in`.
-Result<size_t> inflate_into(std::span<std::byte> out, GzipInflater& inflater, std::span<const std::byte>& in,
-                            bool& member_ended) {
+Result<size_t> inflate_into(std::span<std::byte> out, StreamInflater& inflater,
+                            std::span<const std::byte>& in, bool& member_ended) {
   size_t inflated_bytes = 0;
   while (inflated_bytes < out.size() && !member_ended) {
-    PENSTOCK_ASSIGN(const GzipInflater::Step step, inflater.step(in, out.subspan(inflated_bytes)));
-    if (!step.member_ended && step.in_bytes == 0 && step.out_bytes == 0)
+    PENSTOCK_ASSIGN(const StreamInflater::Step step, inflater.step(in, out.subspan(inflated_bytes)));
+    if (!step.ended && step.in_bytes == 0 && step.out_bytes == 0)
       return make_error(Errc::truncated, "a compressed sample breaks off");
     in = in.subspan(step.in_bytes);
     inflated_bytes += step.out_bytes;
-    member_ended = step.member_ended;
+    member_ended = step.ended;
   }
   return inflated_bytes;
 }
@@ -42,7 +42,7 @@ std::string_view payload_codec(std::string_view codec) {
 Result<SampleOpener> SampleOpener::make(std::string_view codec, uint64_t max_record_bytes) {
   SampleOpener opener(codec.ends_with(kTfRecordGzip), codec == "mixed", max_record_bytes);
   if (opener.all_wrapped_) {
-    auto inflater = GzipInflater::start();
+    auto inflater = StreamInflater::start(DeflateFormat::gzip);
     if (!inflater.ok())
       return make_error(inflater.error().code,
                         "the samples are {}, compressed with gzip, and {}: gunzip the files and "
@@ -50,6 +50,12 @@ Result<SampleOpener> SampleOpener::make(std::string_view codec, uint64_t max_rec
                         codec, inflater.error().what);
     opener.inflater_ = *std::move(inflater);
   }
+  return opener;
+}
+
+Result<SampleOpener> SampleOpener::make(const Manifest& manifest, uint64_t max_record_bytes) {
+  PENSTOCK_ASSIGN(SampleOpener opener, make(manifest.facts().codec, max_record_bytes));
+  if (manifest.forms() > 0) opener.forms_.emplace(manifest, max_record_bytes);
   return opener;
 }
 
@@ -71,7 +77,7 @@ Result<std::span<const std::byte>> SampleOpener::open(std::span<const std::byte>
 
 Result<std::optional<std::span<std::byte>>> SampleOpener::inflate(std::span<const std::byte> stored) {
   if (!inflater_) {
-    PENSTOCK_ASSIGN(inflater_, GzipInflater::start());
+    PENSTOCK_ASSIGN(inflater_, StreamInflater::start(DeflateFormat::gzip));
   }
   inflater_->begin();
   std::span<const std::byte> in = stored;

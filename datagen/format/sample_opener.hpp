@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "datagen/codec/gzip.hpp"
+#include "datagen/format/form_reader.hpp"
+#include "datagen/manifest/manifest.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
 
@@ -25,6 +27,8 @@ class SampleOpener {
   // that begin like gzip. open() refuses a record of more than `max_record_bytes` bytes. Error: `unsupported`
   // if all samples are wrapped and the build lacks the decompressor.
   static Result<SampleOpener> make(std::string_view codec, uint64_t max_record_bytes = UINT64_MAX);
+  // For a corpus, whose samples may also have forms. The manifest must outlive the opener.
+  static Result<SampleOpener> make(const Manifest& manifest, uint64_t max_record_bytes = UINT64_MAX);
 
   // Whether a sample that begins with these bytes is wrapped.
   bool is_wrapped(std::span<const std::byte> beginning) const {
@@ -38,6 +42,13 @@ class SampleOpener {
   // the tf.Example give the offset in the inflated record.
   // Memory: never more than deflate can produce from `stored`.
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
+  // The same for sample number `sample` of the manifest: undoes its form first. More errors: those of
+  // FormedSamples.
+  Result<std::span<const std::byte>> open(uint64_t sample, std::span<const std::byte> stored) {
+    if (!forms_) return open(stored);
+    PENSTOCK_ASSIGN(const auto formed, forms_->open(sample, stored));
+    return open(formed);
+  }
 
  private:
   SampleOpener(bool all_wrapped, bool some_wrapped, uint64_t max_record_bytes)
@@ -48,8 +59,9 @@ class SampleOpener {
   bool all_wrapped_;
   bool some_wrapped_;
   uint64_t max_record_bytes_;
-  std::optional<GzipInflater> inflater_;
+  std::optional<StreamInflater> inflater_;
   Buffer record_;
+  std::optional<FormedSamples> forms_;  // set if samples have forms
 };
 
 }  // namespace penstock

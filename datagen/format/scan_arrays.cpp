@@ -26,22 +26,46 @@ Placement row_at(const ArrayExtent& extent, uint64_t row, uint64_t row_bytes) {
   return {extent.chunks[row / extent.rows_per_chunk] + row % extent.rows_per_chunk * row_bytes, row_bytes};
 }
 
+// Where the bytes of the array can be read, at the offsets of row_at().
+ByteWindow& source_of(ObjectWindow& window, const ArrayExtent& extent) {
+  if (extent.formed) return *extent.formed;
+  return window;
+}
+
+// A sample that is at `place` in source_of().
+Result<Format::FoundSample> sample_at(const ArrayExtent& extent, const Placement& place) {
+  if (!extent.formed) return Format::FoundSample{.label_name = {}, .placement = place};
+  const SampleExtent bytes{place.offset, place.length};
+  PENSTOCK_ASSIGN(const Extent stored, extent.formed->stored_range(bytes));
+  return Format::FoundSample{.label_name = {},
+                             .placement = {stored.offset, stored.length},
+                             .form = extent.formed->form(),
+                             .extent = bytes};
+}
+
+Result<void> finish(const ArrayExtent& extent) {
+  return extent.formed ? extent.formed->finish() : success();
+}
+
 // The values of an array of integers of up to 64 bits.
 class Integers {
  public:
-  static Result<Integers> read(ObjectWindow& window, const StoredArray& array, const ArrayExtent& extent) {
+  static Result<Integers> read(ObjectWindow& window, std::span<const StoredArray> arrays, size_t index,
+                               const LocateArray& locate) {
+    const StoredArray& array = arrays[index];
+    PENSTOCK_ASSIGN(const ArrayExtent extent, locate(index, array.shape.size() == 1));
     Integers integers;
     integers.is_signed_ = extent.is_signed;
     const auto item_bytes = size_t(extent.item_bytes);
     const uint64_t count = array.bytes / item_bytes;
-    const uint64_t rows = array.shape.empty() ? 1 : array.shape[0];
-    if (extent.rows_are_split || (!extent.chunks.empty() && rows != count))
+    ByteWindow& source = source_of(window, extent);
+    if (extent.rows_are_split)
       return window.error(Errc::unsupported, extent.offset,
                           fmt::format("the integers of '{}' are not contiguous", array.name));
     integers.values_.reserve(size_t(count));
     for (uint64_t i = 0; i < count; ++i) {
       const Placement placement = row_at(extent, i, item_bytes);
-      PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, window.at(placement.offset, item_bytes));
+      PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, source.at(placement.offset, item_bytes));
       integers.values_.push_back(integer_at(bytes, extent));
     }
     return integers;
@@ -59,8 +83,7 @@ class Integers {
 
 Result<void> check_extent(const ObjectWindow& window, const StoredArray& payload, const ArrayExtent& extent,
                           Layout layout) {
-  const bool is_contiguous = extent.chunks.empty() || (layout == Layout::rows && !payload.shape.empty());
-  if (is_contiguous && (!extent.rows_are_split || layout == Layout::one_sample)) return success();
+  if (!extent.rows_are_split || layout == Layout::one_sample) return success();
   return window.error(
       Errc::unsupported, extent.offset,
       fmt::format("the bytes of a sample of '{}' are not contiguous: save it with numpy.ascontiguousarray",
@@ -115,22 +138,22 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
 
 // Calls `visit_sample` for each array of choice.sample_arrays, since each is one sample.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
-                       Format::LeftOutParts left_out,
-                       const std::function<Result<ArrayExtent>(size_t array)>& locate,
+                       Format::LeftOutParts left_out, const LocateArray& locate,
                        const Format::Visit& visit_sample) {
   for (const size_t i : choice.sample_arrays) {
     const StoredArray& array = arrays[i];
-    PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i));
+    PENSTOCK_ASSIGN(const ArrayExtent extent, locate(i, false));
     PENSTOCK_TRY(check_extent(window, array, extent, Layout::one_sample));
     const Placement placement{extent.offset, array.bytes};
     std::string_view codec = "raw";
     if (extent.item_bytes == 1 && array.shape.size() == 1) {
-      PENSTOCK_ASSIGN(codec, codec_at(window, placement));
+      PENSTOCK_ASSIGN(codec, codec_at(source_of(window, extent), placement));
     }
-    visit_sample({.label_name = {},
-                  .placement = placement,
-                  .codec = codec,
-                  .arrays_left_out = std::exchange(left_out, {})});
+    PENSTOCK_ASSIGN(Format::FoundSample found, sample_at(extent, placement));
+    found.codec = codec;
+    found.arrays_left_out = std::exchange(left_out, {});
+    visit_sample(found);
+    PENSTOCK_TRY(finish(extent));
   }
   return success();
 }
@@ -138,8 +161,7 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
 }  // namespace
 
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, UnreadArrays unread,
-                         const std::function<Result<ArrayExtent>(size_t array)>& locate,
-                         const Format::Visit& visit_sample) {
+                         const LocateArray& locate, const Format::Visit& visit_sample) {
   const std::optional<SampleChoice> choice = choose_samples(arrays);
   if (unread.first_error && (!choice || is_label_name(arrays[choice->payload].name)))
     return *std::move(unread.first_error);
@@ -149,17 +171,16 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   if (choice->layout == Layout::separate_arrays)
     return scan_each(window, arrays, *choice, std::move(left_out), locate, visit_sample);
   const StoredArray& payload = arrays[choice->payload];
-  PENSTOCK_ASSIGN(const ArrayExtent extent, locate(choice->payload));
+  PENSTOCK_ASSIGN(const ArrayExtent extent,
+                  locate(choice->payload, choice->layout == Layout::rows && !payload.shape.empty()));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));
   Integers range_bounds;
   Integers labels;
   if (choice->offsets) {
-    PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->offsets));
-    PENSTOCK_ASSIGN(range_bounds, Integers::read(window, arrays[*choice->offsets], array_extent));
+    PENSTOCK_ASSIGN(range_bounds, Integers::read(window, arrays, *choice->offsets, locate));
   }
   if (choice->labels) {
-    PENSTOCK_ASSIGN(const ArrayExtent array_extent, locate(*choice->labels));
-    PENSTOCK_ASSIGN(labels, Integers::read(window, arrays[*choice->labels], array_extent));
+    PENSTOCK_ASSIGN(labels, Integers::read(window, arrays, *choice->labels, locate));
   }
   const uint64_t item_count = payload.bytes / extent.item_bytes;
   const bool is_plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
@@ -178,15 +199,16 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
                    (range_bounds[i + 1] - range_bounds[i]) * extent.item_bytes};
     }
     if (i == 0 && is_plain_bytes && choice->layout != Layout::rows) {
-      PENSTOCK_ASSIGN(codec, codec_at(window, placement));
+      PENSTOCK_ASSIGN(codec, codec_at(source_of(window, extent), placement));
     }
     if (choice->labels) label = labels.to_decimal(i);
-    visit_sample({.label_name = label,
-                  .placement = placement,
-                  .codec = codec,
-                  .arrays_left_out = std::exchange(left_out, {})});
+    PENSTOCK_ASSIGN(Format::FoundSample found, sample_at(extent, placement));
+    found.label_name = label;
+    found.codec = codec;
+    found.arrays_left_out = std::exchange(left_out, {});
+    visit_sample(found);
   }
-  return success();
+  return finish(extent);
 }
 
 }  // namespace penstock

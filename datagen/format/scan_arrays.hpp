@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "datagen/format/format.hpp"
+#include "datagen/format/formed_window.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_arrays.hpp"
 #include "io_backends/core/result.hpp"
@@ -18,16 +20,19 @@
 
 namespace penstock {
 
-// Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows each. All bytes are inside
-// the object.
+// Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows each, or stored in another
+// form. All bytes are inside the object.
 struct ArrayExtent {
-  uint64_t offset = 0;  // offset of the first byte, if there are no chunks
+  uint64_t offset = 0;  // offset of the first byte, if there are no chunks; in `formed`, if that is set
   uint64_t item_bytes = 1;
   bool is_signed = false;
   bool big_endian = false;
   bool rows_are_split = false;     // whether the bytes of one row are not contiguous
   std::vector<uint64_t> chunks{};  // offset of each chunk
   uint64_t rows_per_chunk = 1;
+  // Set if the bytes are not in the object as they are: the window on them. Then the members above for chunks
+  // are not used.
+  std::shared_ptr<FormedWindow> formed{};
 };
 
 // The codec of a sample that is stored as plain bytes: "jpeg", "png" or "raw", by its first bytes.
@@ -55,13 +60,15 @@ struct UnreadArrays {
   std::optional<Error> first_error;
 };
 
+using LocateArray = std::function<Result<ArrayExtent>(size_t array, bool by_rows)>;
+
 // Calls `visit_sample` for every sample that choose_samples() chooses, with its label in decimal if it has
-// one. Calls `locate` to learn where the bytes of an array are, but only for the arrays that it needs.
+// one. Calls `locate` to learn where the bytes of an array are, but only for the arrays that it needs. If
+// `by_rows`, it is enough if the bytes of each row are together.
 // Errors: `corrupt` if an offset is smaller than the one before it, or leads past the end of the payload.
 // `unsupported` if there is no array, if `unread` has an error and there are no arrays but labels, if the
 // bytes of a sample are not contiguous, or if there are too many samples (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, UnreadArrays unread,
-                         const std::function<Result<ArrayExtent>(size_t array)>& locate,
-                         const Format::Visit& visit_sample);
+                         const LocateArray& locate, const Format::Visit& visit_sample);
 
 }  // namespace penstock

@@ -360,6 +360,7 @@ Result<TfExampleParts> find_in_example(ByteWindow& object, Extent message) {
 Result<TfExampleParts> find_in_record(ByteWindow& object, Extent message) {
   Result<TfExampleParts> found = find_in_example(object, message);
   if (found.ok() || found.error().code != Errc::corrupt) return found;
+  PENSTOCK_ASSIGN(const std::string_view codec, codec_at(object, {message.offset, message.length}));
   constexpr size_t kPieceBytes = size_t{64} << 10U;
   uint32_t crc = 0;
   for (uint64_t done = 0; done < message.length;) {
@@ -372,7 +373,6 @@ Result<TfExampleParts> find_in_record(ByteWindow& object, Extent message) {
   const auto footer = tfrecord_footer(crc);
   if (kVerifyChecksums && !std::equal(footer.begin(), footer.end(), stored.begin()))
     return object.corrupt(message.offset, "the checksum of a record is wrong");
-  PENSTOCK_ASSIGN(const std::string_view codec, codec_at(object, {message.offset, message.length}));
   return TfExampleParts{.payload = {}, .codec = codec, .label = {}};
 }
 

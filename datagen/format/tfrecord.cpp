@@ -250,8 +250,8 @@ class TfRecord final : public ShardedFormat {
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    PENSTOCK_ASSIGN(const bool gzip, is_gzip(window));
-    if (gzip) return scan_tfrecord_gzip(window, visit_sample);
+    PENSTOCK_ASSIGN(const std::optional<DeflateFormat> compression, compression_of(window));
+    if (compression) return scan_tfrecord_stream(window, *compression, visit_sample);
     for (uint64_t at = 0; at < window.size();) {
       PENSTOCK_ASSIGN(const Extent message, next_message(window, at));
       PENSTOCK_ASSIGN(const TfExampleParts example, find_in_record(window, message));
@@ -266,17 +266,21 @@ class TfRecord final : public ShardedFormat {
   }
 
  private:
-  // Of these only gzip is read; the others are named as what they are.
+  // Of these gzip and zlib are read; the others are named as what they are.
   static constexpr std::string_view kCompressionSuffixes[] = {".gz",  ".zlib", ".zz", ".z",
                                                               ".bz2", ".xz",   ".zst"};
 
-  // Whether the object is compressed. The content decides, not the name. An object that begins with the two
-  // bytes of gzip is still uncompressed if its first record has a length with a correct checksum.
-  static Result<bool> is_gzip(ObjectWindow& window) {
+  // How the object is compressed; nothing if it is not. The content decides, not the name. An object that
+  // begins with the two bytes of gzip or zlib is still uncompressed if its first record has a length with a
+  // correct checksum.
+  static Result<std::optional<DeflateFormat>> compression_of(ObjectWindow& window) {
     const auto inspected = size_t(std::min<uint64_t>(window.size(), kTfRecordHeaderBytes));
     PENSTOCK_ASSIGN(const auto bytes, window.at(0, inspected));
-    if (!begins_as_gzip(bytes)) return false;
-    return inspected < kTfRecordHeaderBytes || !tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
+    const bool is_record =
+        inspected == kTfRecordHeaderBytes && tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
+    if (is_record) return std::optional<DeflateFormat>();
+    if (begins_as_gzip(bytes)) return std::optional(DeflateFormat::gzip);
+    return begins_as_zlib(bytes) ? std::optional(DeflateFormat::zlib) : std::nullopt;
   }
 
   static Result<Extent> next_message(ObjectWindow& window, uint64_t at) {

@@ -32,6 +32,7 @@ constexpr uint16_t kFirstDate = 0x0021;  // 1980-01-01, the first possible date
 constexpr uint16_t kVersionNeeded = 20;
 constexpr uint16_t kVersionForZip64 = 45;
 constexpr uint16_t kEncryptedFlag = 1U << 0U;
+constexpr uint64_t kDeflated = 8;  // compression method
 constexpr uint16_t kStreamedFlag = 1U << 3U;
 constexpr uint16_t kUtf8Flag = 1U << 11U;
 
@@ -189,10 +190,12 @@ bool read_zip64_numbers(std::span<const std::byte> extra, uint64_t& bytes, uint6
   return true;
 }
 
-// Finds a member's bytes. `entry` is its entry in the directory, which is at `at`; the directory begins at
-// `end`, after the members. The member must not have more than `bytes_left` bytes.
-Result<Extent> find_content(ObjectWindow& window, uint64_t end, uint64_t at, const std::string& name,
-                            std::span<const std::byte> entry, uint64_t bytes_left) {
+// Finds the content of a member that has a name so far. `entry` is its entry in the directory, which is at
+// `at`; the directory begins at `end`, after the members. The member must not have more than `bytes_left`
+// stored bytes.
+Result<void> find_content(ObjectWindow& window, uint64_t end, uint64_t at, std::span<const std::byte> entry,
+                          uint64_t bytes_left, ArchiveMember& member) {
+  const std::string& name = member.name;
   uint64_t bytes = number_at(entry, 24, 4);
   uint64_t stored_bytes = number_at(entry, 20, 4);
   uint64_t header_offset = number_at(entry, 42, 4);
@@ -201,11 +204,17 @@ Result<Extent> find_content(ObjectWindow& window, uint64_t end, uint64_t at, con
     return window.corrupt(at, fmt::format("the extra field of '{}'", name));
   if ((number_at(entry, 8, 2) & kEncryptedFlag) != 0)
     return window.error(Errc::unsupported, at, fmt::format("'{}' is encrypted", name));
-  if (number_at(entry, 10, 2) != 0 || bytes != stored_bytes)
+  // `entry` is valid only until the window reads again.
+  member.crc32 = uint32_t(number_at(entry, 16, 4));
+  const uint64_t method = number_at(entry, 10, 2);
+  member.is_deflated = method == kDeflated;
+  if (method != 0 && !member.is_deflated)
     return window.error(Errc::unsupported, at,
-                        fmt::format("'{}' is compressed, so its samples have no place of their own (write it "
-                                    "with numpy.savez, not savez_compressed)",
-                                    name));
+                        fmt::format("'{}' is compressed by method {} of ZIP: write it with "
+                                    "numpy.savez_compressed, or with numpy.savez",
+                                    name, method));
+  if (!member.is_deflated && bytes != stored_bytes)
+    return window.corrupt(at, fmt::format("'{}' has {} bytes, but {} are stored", name, bytes, stored_bytes));
   if (header_offset > end)
     return window.corrupt(at, fmt::format("'{}' begins after the members, at byte {}", name, header_offset));
   PENSTOCK_ASSIGN(const std::span<const std::byte> header, window.at(header_offset, kLocalHeaderBytes));
@@ -214,10 +223,12 @@ Result<Extent> find_content(ObjectWindow& window, uint64_t end, uint64_t at, con
     return window.corrupt(header_offset, fmt::format("no ZIP member begins here, though '{}' should", name));
   const uint64_t begin =
       header_offset + kLocalHeaderBytes + number_at(header, 26, 2) + number_at(header, 28, 2);
-  if (begin > end || bytes > end - begin)
-    return window.corrupt(at, fmt::format("'{}' has {} bytes, more than there are", name, bytes));
-  if (bytes > bytes_left) return window.corrupt(at, fmt::format("'{}' overlaps other members", name));
-  return Extent{begin, bytes};
+  if (begin > end || stored_bytes > end - begin)
+    return window.corrupt(at, fmt::format("'{}' has {} bytes, more than there are", name, stored_bytes));
+  if (stored_bytes > bytes_left) return window.corrupt(at, fmt::format("'{}' overlaps other members", name));
+  member.content = {begin, stored_bytes};
+  member.bytes = bytes;
+  return success();
 }
 
 }  // namespace
@@ -242,10 +253,8 @@ Result<std::vector<ArchiveMember>> read_zip(
     ArchiveMember member;
     member.name = HeaderReader(entry.subspan(kEntryBytes)).text(name_bytes);
     if (!member.name.ends_with('/')) {  // else it is a folder
-      const Result<Extent> content =
-          find_content(window, directory.offset, at, member.name, entry, bytes_left);
+      const Result<void> content = find_content(window, directory.offset, at, entry, bytes_left, member);
       if (content.ok()) {
-        member.content = *content;
         bytes_left -= member.content.length;
         members.push_back(std::move(member));
       } else if (!skips || !skips(member.name, content.error())) {

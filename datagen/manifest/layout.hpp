@@ -24,8 +24,11 @@ namespace penstock::manifest_layout {
 static_assert(std::endian::native == std::endian::little, "the manifest is used in place, little endian");
 
 inline constexpr std::array<char, 8> kMagic{'P', 'E', 'N', 'S', 'T', 'K', 'M', 'F'};
-inline constexpr uint32_t kVersion = 2;
-// The older version that can still be read. It lacks the section kObjectCrcs.
+inline constexpr uint32_t kVersion = 3;
+// A manifest without stored forms lacks the section kForms, and has this version, so that older programs can
+// read it.
+inline constexpr uint32_t kVersionWithoutForms = 2;
+// The oldest version that can be read. It lacks the section kObjectCrcs, too.
 inline constexpr uint32_t kVersionWithoutObjectCrcs = 1;
 inline constexpr uint32_t kNamesPerBlock = 16;
 inline constexpr size_t kLongestName = 4096;  // the limit that file systems have for paths
@@ -37,12 +40,21 @@ inline constexpr uint64_t kMostSettings = 1024;
 
 enum Flag : uint32_t { kChecksums = 1, kOneObjectPerSample = 2, kObjectChecksums = 4 };
 
-enum Section : uint32_t { kFacts, kEntries, kObjectBytes, kObjectCrcs, kNameBlocks, kNames, kSections };
+enum Section : uint32_t {
+  kFacts,
+  kEntries,
+  kObjectBytes,
+  kObjectCrcs,
+  kNameBlocks,
+  kNames,
+  kForms,
+  kSections
+};
 
 struct SectionRow {
   uint64_t offset = 0;  // in the file; a multiple of kSectionAlignment
   uint64_t bytes = 0;   // number of bytes, without the zeros before the next section
-  uint32_t kind = 0;    // a value of enum Section; the table has one row per value, in this order
+  uint32_t kind = 0;    // a value of enum Section; the table has a row for each, in this order
   uint32_t crc32c = 0;
 };
 static_assert(sizeof(SectionRow) == 24);
@@ -53,8 +65,8 @@ struct Header {
   std::array<char, 8> magic = kMagic;
   uint32_t header_bytes = 0;
   uint32_t header_crc32c = 0;  // CRC32C of the first header_bytes bytes, with this field as zero
-  uint32_t version = kVersion;
-  uint32_t sections = kSections;
+  uint32_t version = kVersionWithoutForms;
+  uint32_t sections = kForms;  // number of sections; kForms if that section is missing
   uint64_t file_bytes = 0;
   uint64_t samples = 0;
   uint64_t objects = 0;
@@ -63,8 +75,8 @@ struct Header {
   uint32_t flags = 0;
   uint32_t names_per_block = kNamesPerBlock;
   uint64_t reserved = 0;
-  std::array<SectionRow, kSections> rows;
-  std::array<uint8_t, 32> padding{};  // zeros
+  std::array<SectionRow, kSections> rows;  // zeros for a missing section
+  std::array<uint8_t, 8> padding{};        // zeros
 };
 static_assert(sizeof(Header) == 256 && std::is_trivially_copyable_v<Header>);
 
@@ -91,7 +103,8 @@ std::string sum_entries(Header& out, size_t label_names, EntryAt entry_at, Bytes
     if (__builtin_add_overflow(out.payload_bytes, entry.length, &out.payload_bytes))
       return "more than 2^64 bytes";
     out.largest_sample = std::max(out.largest_sample, entry.length);
-    each_sample_is_object = each_sample_is_object && entry.object == i && entry.length == size;
+    each_sample_is_object =
+        each_sample_is_object && entry.object == i && entry.length == size && entry.form == 0;
   }
   if (each_sample_is_object) out.flags |= kOneObjectPerSample;
   return "";

@@ -49,13 +49,18 @@ Error with_file_name(Error error, std::string_view name) {
 // an empty section.
 void add_object_crcs(Header& header) {
   auto& rows = header.rows;
-  for (uint32_t i = kSections - 1; i > manifest_layout::kObjectCrcs; --i) {
+  for (uint32_t i = manifest_layout::kNames; i > manifest_layout::kObjectCrcs; --i) {
     rows[i] = rows[i - 1];
     ++rows[i].kind;
   }
   const SectionRow& previous = rows[manifest_layout::kObjectBytes];
   rows[manifest_layout::kObjectCrcs] = {.offset = aligned(previous.offset + previous.bytes),
                                         .kind = manifest_layout::kObjectCrcs};
+  ++header.sections;
+}
+
+bool all_zero(std::span<const std::byte> bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 Result<Header> parse_header(std::span<const std::byte> bytes) {
@@ -70,16 +75,20 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   const std::array<std::byte, 4> zeros{};
   if (crc32c(bytes.first(header.header_bytes).subspan(16), crc32c(zeros, crc_before)) != header.header_crc32c)
     return damage("its header does not match its checksum");
-  const bool has_object_crcs = header.version != manifest_layout::kVersionWithoutObjectCrcs;
-  if (has_object_crcs && header.version != manifest_layout::kVersion)
+  // The number of sections by version.
+  constexpr std::array<uint32_t, manifest_layout::kVersion + 1> kSectionCounts{
+      0, manifest_layout::kNames, manifest_layout::kForms, kSections};
+  if (header.version == 0 || header.version > manifest_layout::kVersion)
     return make_error(Errc::unsupported,
-                      "the manifest has version {}, this penstock reads versions {} and {}: use a "
+                      "the manifest has version {}, this penstock reads versions {} to {}: use a "
                       "newer penstock, or make the manifest again",
                       header.version, manifest_layout::kVersionWithoutObjectCrcs, manifest_layout::kVersion);
-  if (header.header_bytes != sizeof header ||
-      header.sections != (has_object_crcs ? kSections : kSections - 1))
+  if (header.header_bytes != sizeof header || header.sections != kSectionCounts[header.version])
     return damage("odd header size");
-  if (!has_object_crcs) add_object_crcs(header);
+  if (header.version == manifest_layout::kVersionWithoutObjectCrcs) add_object_crcs(header);
+  const SectionRow& forms = header.rows[manifest_layout::kForms];
+  if (header.sections == manifest_layout::kForms && !all_zero(std::as_bytes(std::span(&forms, 1))))
+    return damage("there are bytes after its section table");
   if (header.file_bytes != bytes.size())
     return damage(fmt::format("it has {} bytes, but {} by its header", bytes.size(), header.file_bytes));
   if (header.names_per_block != manifest_layout::kNamesPerBlock)
@@ -87,19 +96,15 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   return header;
 }
 
-bool all_zero(std::span<const std::byte> bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](std::byte byte) { return byte == std::byte{0}; });
-}
-
 Result<void> check_sections(const Header& header, std::span<const std::byte> bytes) {
   constexpr uint64_t kPerBlock = manifest_layout::kNamesPerBlock;
   const uint64_t blocks = header.objects / kPerBlock + (header.objects % kPerBlock == 0 ? 0 : 1);
   const bool has_object_crcs = (header.flags & manifest_layout::kObjectChecksums) != 0;
   const std::array<uint64_t, kSections> item_counts{
-      0, header.samples, header.objects, has_object_crcs ? header.objects : 0, blocks, 0};
-  const std::array<uint64_t, kSections> item_bytes{0, sizeof(SampleEntry), 8, 4, 8, 0};
+      0, header.samples, header.objects, has_object_crcs ? header.objects : 0, blocks, 0, 0};
+  const std::array<uint64_t, kSections> item_bytes{0, sizeof(SampleEntry), 8, 4, 8, 0, 0};
   uint64_t end = header.header_bytes;
-  for (uint32_t i = 0; i < kSections; ++i) {
+  for (uint32_t i = 0; i < header.sections; ++i) {
     const SectionRow& row = header.rows[i];
     if (row.kind != i || row.offset != aligned(end) || row.offset > header.file_bytes ||
         row.bytes > header.file_bytes - row.offset)
@@ -113,6 +118,8 @@ Result<void> check_sections(const Header& header, std::span<const std::byte> byt
   if (end != header.file_bytes) return damage("bytes after the last section");
   if (header.rows[manifest_layout::kFacts].bytes > manifest_layout::kMostFactsBytes)
     return damage("its facts are too long");
+  if (header.rows[manifest_layout::kForms].bytes % sizeof(uint64_t) != 0)
+    return damage(fmt::format("section {} has the wrong size", unsigned(manifest_layout::kForms)));
   return success();
 }
 
@@ -169,6 +176,18 @@ Result<Manifest> Manifest::parse(std::unique_ptr<State> state) {
   out.object_crcs_ = as_array<uint32_t>(own_state.section(manifest_layout::kObjectCrcs));
   out.name_blocks_ = as_array<uint64_t>(own_state.section(manifest_layout::kNameBlocks));
   out.names_ = own_state.section(manifest_layout::kNames);
+  // The section begins with the number of forms. After it come the end of each form in the words that follow,
+  // these words, and the extents of all samples.
+  const auto words = as_array<uint64_t>(own_state.section(manifest_layout::kForms));
+  if (words.empty()) return out;
+  constexpr uint64_t kNumbersPerExtent = sizeof(SampleExtent) / sizeof(uint64_t);
+  const uint64_t count = words.front();
+  if (count >= words.size() || out.samples() > (words.size() - 1 - count) / kNumbersPerExtent)
+    return damage("its forms are too short");
+  const auto extent_numbers = size_t(out.samples() * kNumbersPerExtent);
+  out.form_ends_ = words.subspan(1, size_t(count));
+  out.form_data_ = words.subspan(1 + size_t(count), words.size() - 1 - size_t(count) - extent_numbers);
+  out.extents_ = as_array<SampleExtent>(std::as_bytes(words.last(extent_numbers)));
   return out;
 }
 
@@ -217,7 +236,7 @@ Result<void> Manifest::check() const {
   const State& state = *state_;
   for (const Section which :
        {manifest_layout::kEntries, manifest_layout::kObjectBytes, manifest_layout::kObjectCrcs,
-        manifest_layout::kNameBlocks, manifest_layout::kNames})
+        manifest_layout::kNameBlocks, manifest_layout::kNames, manifest_layout::kForms})
     if (crc32c(state.section(which)) != state.header.rows[which].crc32c)
       return damage(fmt::format("section {} does not match its checksum", unsigned(which)));
 
@@ -241,6 +260,8 @@ Result<void> Manifest::check() const {
       each_sample_is_object != one_object_per_sample())
     return damage("its totals are not those of its entries");
 
+  PENSTOCK_TRY(check_forms());
+
   Cursor in(names_);
   std::string name;
   for (uint64_t object = 0; object < objects(); ++object) {
@@ -257,6 +278,32 @@ Result<void> Manifest::check() const {
   return success();
 }
 
+Result<void> Manifest::check_forms() const {
+  std::vector<uint64_t> bytes_of_forms;
+  for (uint64_t number = 0; number < forms(); ++number) {
+    const std::optional<StoredForm> form = decode_form(this->form(number));
+    if (!form) return damage(fmt::format("form {} contradicts itself", number));
+    bytes_of_forms.push_back(form_bytes(*form));
+  }
+  if (forms() > 0 && form_ends_.back() != form_data_.size()) return damage("words after the last form");
+  for (uint64_t i = 0; i < samples(); ++i) {
+    if (entries_[i].form == 0) continue;
+    if (entries_[i].form > forms()) return damage(fmt::format("sample {} has no form", i));
+    const uint64_t bytes = bytes_of_forms[entries_[i].form - 1];
+    if (extents_[i].bytes > bytes || extents_[i].offset > bytes - extents_[i].bytes)
+      return damage(fmt::format("sample {} is outside its form", i));
+  }
+  return success();
+}
+
+std::span<const uint64_t> Manifest::form(uint64_t number) const {
+  if (number >= form_ends_.size()) return {};
+  const uint64_t begin = number == 0 ? 0 : form_ends_[size_t(number) - 1];
+  const uint64_t end = form_ends_[size_t(number)];
+  if (begin > end || end > form_data_.size()) return {};
+  return form_data_.subspan(size_t(begin), size_t(end - begin));
+}
+
 const ManifestFacts& Manifest::facts() const {
   return state_->facts;
 }
@@ -265,6 +312,12 @@ uint64_t Manifest::payload_bytes() const {
 }
 uint64_t Manifest::largest_sample() const {
   return state_->header.largest_sample;
+}
+uint64_t Manifest::largest_extent() const {
+  if (forms() == 0) return largest_sample();
+  uint64_t largest = 0;
+  for (uint64_t i = 0; i < samples(); ++i) largest = std::max(largest, extent(i).bytes);
+  return largest;
 }
 std::span<const std::byte> Manifest::bytes() const {
   return state_->all_bytes;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "datagen/manifest/chunks.hpp"
+#include "datagen/manifest/stored_form.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/result.hpp"
 
@@ -32,12 +33,15 @@ inline constexpr uint32_t kNoLabel = 0xffffffffU;
 // The entry of a sample: 32 bytes, the same in memory and on disk (little endian). If each object is one
 // sample, the manifest also has 8.5 bytes and the object's name for each sample.
 struct SampleEntry {
-  uint64_t offset = 0;  // offset of the sample in the object
+  // Where the sample's bytes are in the object. If it has a form, these are the stored bytes that must be
+  // read to get the sample; other samples may need the same.
+  uint64_t offset = 0;
   uint64_t length = 0;
   uint32_t object = 0;  // index of the object
   uint32_t label = kNoLabel;
-  uint32_t crc32c = 0;  // valid only if ManifestFacts::checksums is set
-  uint32_t reserved = 0;
+  // Of the sample's bytes (with a form: after it is undone). Valid only if ManifestFacts::checksums is set.
+  uint32_t crc32c = 0;
+  uint32_t form = 0;  // 0: the bytes are in the object as they are; n: stored in form number n - 1
 };
 static_assert(sizeof(SampleEntry) == 32);
 
@@ -83,11 +87,20 @@ class Manifest {
 
   uint64_t samples() const { return entries_.size(); }
   uint64_t objects() const { return object_bytes_.size(); }
-  uint64_t payload_bytes() const;  // sum of the samples' lengths
+  uint64_t payload_bytes() const;  // sum of the lengths of all entries
   // The entry of a sample. If `index` is out of range, the result is an entry without label and length, and
   // with object 0xffffffff.
   const SampleEntry& sample(uint64_t index) const {
     return index < entries_.size() ? entries_[index] : kNoSample;
+  }
+  // The forms of samples that are not in their object as they are. form() returns the words of one, for
+  // decode_form(); none if there is no such form.
+  uint64_t forms() const { return form_ends_.size(); }
+  std::span<const uint64_t> form(uint64_t number) const;
+  // Which bytes of its form the sample is. If it has no form: all bytes of the entry.
+  SampleExtent extent(uint64_t index) const {
+    const SampleEntry& entry = sample(index);
+    return entry.form != 0 && index < extents_.size() ? extents_[index] : SampleExtent{0, entry.length};
   }
   uint64_t object_bytes(uint64_t object) const {  // 0 for an object that does not exist
     return object < object_bytes_.size() ? object_bytes_[object] : 0;
@@ -102,7 +115,9 @@ class Manifest {
 
   const ManifestFacts& facts() const;  // the reference stays valid when the Manifest is moved
   bool one_object_per_sample() const;  // true if, for all n, sample n is the whole object n
-  uint64_t largest_sample() const;
+  uint64_t largest_sample() const;     // the largest length of an entry
+  // The largest number of bytes that a sample has when its form is undone.
+  uint64_t largest_extent() const;
   // Identifies the corpus in result records, by 16 hex digits. It is a digest of the header only, so it takes
   // constant time. The header contains the counts and the checksum of every section. So the digest describes
   // the content if check() has succeeded.
@@ -114,6 +129,7 @@ class Manifest {
   struct State;
   explicit Manifest(std::unique_ptr<State> state);
   static Result<Manifest> parse(std::unique_ptr<State> state);
+  Result<void> check_forms() const;
   static const SampleEntry kNoSample;
 
   // The bytes and the decoded facts. The members below point into the bytes.
@@ -123,6 +139,9 @@ class Manifest {
   std::span<const uint32_t> object_crcs_;
   std::span<const uint64_t> name_blocks_;
   std::span<const std::byte> names_;
+  std::span<const uint64_t> form_ends_;  // of each form: where it ends in form_data_
+  std::span<const uint64_t> form_data_;
+  std::span<const SampleExtent> extents_;  // one per sample, if there are forms
 };
 
 // Collects the entries of a new manifest. Takes as much memory as the manifest will take on disk, plus a few
@@ -139,13 +158,19 @@ class ManifestBuilder {
       : facts_(std::move(facts)), has_object_crcs_(facts_.object_checksums) {}
 
   uint32_t add_object(std::string_view name, uint64_t bytes);  // returns the object's index
-  void add_sample(const SampleEntry& entry) { entries_.push_back(entry); }
+  // `extent` is used only if the entry has a form; all forms must be added before.
+  void add_sample(const SampleEntry& entry, const SampleExtent& extent = {});
+  // Adds a form of samples, as encode_form() makes it. Returns the number for SampleEntry::form.
+  uint32_t add_form(std::span<const uint64_t> words);
 
   // Makes entries for `count` samples in total. It is for callers that know the number of samples before they
   // know the size of each. After that, any thread may set any entry, and the size and checksum of any object
   // that was added.
   void resize_samples(uint64_t count) { entries_.resize(count); }
   void set_sample(uint64_t index, const SampleEntry& entry) { entries_.at(index) = entry; }
+  // Takes over the forms and extents of all samples of a manifest that has the same samples. Call it after
+  // resize_samples().
+  void copy_forms(const Manifest& manifest);
 
   // Changes the label n of a sample to numbers[n], for every sample. If `numbers` is too short for n, the
   // sample then has no label. It is for callers that know the final numbers of labels only at the end.
@@ -185,6 +210,9 @@ class ManifestBuilder {
   Chunks<uint32_t, 1 << 16> object_crcs_;  // one per object, if has_object_crcs_
   Chunks<uint64_t, 1 << 14> name_blocks_;
   Chunks<std::byte, 1 << 20> names_;
+  Chunks<uint64_t, 1 << 12> form_ends_;
+  Chunks<uint64_t, 1 << 14> form_data_;
+  Chunks<SampleExtent, 1 << 15> extents_;  // one per sample, if there are forms
   std::string last_name_;
   std::vector<std::byte> coded_name_;
   std::optional<Error> mistake_;  // the first mistake that a caller made, such as an invalid name

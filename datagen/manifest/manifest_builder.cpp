@@ -41,6 +41,10 @@ Result<Header> ManifestBuilder::totals() const {
   const bool each_sample_is_object = (out.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (facts_.checksums) out.flags |= manifest_layout::kChecksums;
   if (has_object_crcs_ && !each_sample_is_object) out.flags |= manifest_layout::kObjectChecksums;
+  if (form_ends_.size() > 0) {
+    out.version = manifest_layout::kVersion;
+    out.sections = kSections;
+  }
   return out;
 }
 
@@ -59,8 +63,13 @@ bool ManifestBuilder::for_each_piece(Section section, const Header& totals,
       return (totals.flags & manifest_layout::kObjectChecksums) == 0 || object_crcs_.for_each_chunk(as_raw);
     case manifest_layout::kNameBlocks:
       return name_blocks_.for_each_chunk(as_raw);
-    default:
+    case manifest_layout::kNames:
       return names_.for_each_chunk(as_raw);
+    default: {
+      const uint64_t count = form_ends_.size();
+      return visit(std::as_bytes(std::span(&count, 1))) && form_ends_.for_each_chunk(as_raw) &&
+             form_data_.for_each_chunk(as_raw) && extents_.for_each_chunk(as_raw);
+    }
   }
 }
 
@@ -76,7 +85,7 @@ Result<Header> ManifestBuilder::header(std::span<const std::byte> facts_bytes) c
     return builder_error(fmt::format("it has {} settings", facts_.settings.size()));
   out.header_bytes = sizeof out;
   uint64_t end = sizeof out;
-  for (uint32_t i = 0; i < kSections; ++i) {
+  for (uint32_t i = 0; i < out.sections; ++i) {
     auto& row = out.rows[i];
     row.kind = i;
     row.offset = aligned(end);
@@ -115,6 +124,27 @@ uint32_t ManifestBuilder::add_object(std::string_view name, uint64_t bytes) {
   return uint32_t(index);
 }
 
+void ManifestBuilder::add_sample(const SampleEntry& entry, const SampleExtent& extent) {
+  entries_.push_back(entry);
+  if (form_ends_.size() == 0) return;
+  extents_.resize(entries_.size());  // samples before the first form have none
+  if (entry.form != 0) extents_.at(entries_.size() - 1) = extent;
+}
+
+uint32_t ManifestBuilder::add_form(std::span<const uint64_t> words) {
+  form_data_.append(words);
+  form_ends_.push_back(form_data_.size());
+  extents_.resize(entries_.size());
+  return uint32_t(form_ends_.size());
+}
+
+void ManifestBuilder::copy_forms(const Manifest& manifest) {
+  for (uint64_t number = 0; number < manifest.forms(); ++number) add_form(manifest.form(number));
+  if (manifest.forms() == 0) return;
+  for (uint64_t i = 0; i < manifest.samples(); ++i)
+    if (manifest.sample(i).form != 0) extents_.at(i) = manifest.extent(i);
+}
+
 void ManifestBuilder::relabel(std::span<const uint32_t> numbers) {
   for (uint64_t i = 0; i < entries_.size(); ++i) {
     uint32_t& label = entries_.at(i).label;
@@ -149,6 +179,14 @@ Result<std::vector<std::byte>> ManifestBuilder::finish() {
   name_blocks_.visit_and_free(append_bytes);
   pad_to(manifest_layout::kNames);
   names_.visit_and_free(append_bytes);
+  if (header.sections > manifest_layout::kForms) {
+    pad_to(manifest_layout::kForms);
+    const uint64_t count = form_ends_.size();
+    append_bytes(std::span(&count, 1));
+    form_ends_.visit_and_free(append_bytes);
+    form_data_.visit_and_free(append_bytes);
+    extents_.visit_and_free(append_bytes);
+  }
   return out;
 }
 
@@ -160,7 +198,7 @@ Result<void> ManifestBuilder::publish(Backend& backend, std::string_view name, D
   uint64_t bytes_written = sizeof header;
   const std::array<std::byte, manifest_layout::kSectionAlignment> zeros{};
   Result<void> result;
-  for (uint32_t i = 0; i < kSections && result.ok(); ++i) {
+  for (uint32_t i = 0; i < header.sections && result.ok(); ++i) {
     const auto padding_bytes = size_t(header.rows[i].offset - bytes_written);
     if (padding_bytes > 0) PENSTOCK_TRY(writer->append(std::span(zeros).first(padding_bytes)));
     for_each_piece(static_cast<Section>(i), header, facts, [&](std::span<const std::byte> piece) {

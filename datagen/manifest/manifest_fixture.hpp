@@ -64,11 +64,15 @@ inline void call_all_accessors(const Manifest& manifest) {
   uint64_t sum = manifest.payload_bytes() + manifest.largest_sample() + manifest.checksum().size();
   for (uint64_t i = 0; i < manifest.samples() + 3; ++i) {
     const SampleEntry& entry = manifest.sample(i);
-    sum += entry.length + manifest.object_name(entry.object, scratch).size() +
+    sum += entry.length + manifest.extent(i).bytes + manifest.object_name(entry.object, scratch).size() +
            manifest.object_bytes(entry.object);
   }
   for (uint64_t i = 0; i < manifest.objects() + 3; ++i)
     sum += manifest.object_name(i, scratch).size() + manifest.object_crc32c(i).value_or(0);
+  for (uint64_t i = 0; i < manifest.forms() + 3; ++i) {
+    const std::optional<StoredForm> form = decode_form(manifest.form(i));
+    sum += form ? form_bytes(*form) : manifest.form(i).size();
+  }
   for (const uint64_t far : {uint64_t{1} << 32, uint64_t{1} << 63, UINT64_MAX})
     sum += manifest.object_name(far, scratch).size() + manifest.object_bytes(far) +
            manifest.object_crc32c(far).value_or(0) + manifest.sample(far).length;

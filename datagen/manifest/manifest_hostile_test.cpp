@@ -55,9 +55,40 @@ std::vector<std::byte> good_shards(uint64_t objects = 10) {
   return *std::move(bytes);
 }
 
+// A manifest with samples in chunks, in a compressed stream, and as they are.
+std::vector<std::byte> good_forms() {
+  ManifestBuilder builder(with_checksums(false));
+  const std::vector<ChunkedArray::Chunk> chunks{ChunkedArray::Chunk::make(100, 50, 0),
+                                                ChunkedArray::Chunk::make(200, 60, 1)};
+  const ChunkedArray array{.item_bytes = 4,
+                           .shape = {4, 8},
+                           .chunk_shape = {2, 8},
+                           .filters = {ChunkFilter::shuffle, ChunkFilter::deflate},
+                           .shuffled_bytes = 4,
+                           .chunks = chunks};
+  const std::vector<std::byte> window(100, std::byte{7});
+  const CompressedStream stream{
+      .format = DeflateFormat::gzip,
+      .begin = 10,
+      .stored_bytes = 400,
+      .bytes = 3000,
+      .points = {{.stored_offset = 100, .offset = 1000, .bits = 3, .window = window},
+                 {.stored_offset = 200, .offset = 2000, .window = std::span(window).first(9)}}};
+  const uint32_t object = builder.add_object("a.h5", 1000);
+  builder.add_sample({.offset = 5, .length = 6, .object = object});
+  const uint32_t in_chunks = builder.add_form(encode_form(array));
+  const uint32_t in_stream = builder.add_form(encode_form(stream));
+  builder.add_sample({.offset = 100, .length = 50, .object = object, .form = in_chunks}, {32, 32});
+  builder.add_sample({.offset = 200, .length = 60, .object = object, .form = in_chunks}, {64, 32});
+  builder.add_sample({.offset = 109, .length = 90, .object = object, .form = in_stream}, {1500, 700});
+  auto bytes = builder.finish();
+  EXPECT_TRUE(bytes.ok());
+  return *std::move(bytes);
+}
+
 // Returns a small manifest of each kind.
 std::vector<std::vector<std::byte>> good_manifests() {
-  return {good_manifest(20), good_shards(), as_version_1(good_manifest(20))};
+  return {good_manifest(20), good_shards(), good_forms(), as_version_1(good_manifest(20))};
 }
 
 template <class Change>
@@ -153,12 +184,12 @@ TEST_F(HostileManifest, EveryFlippedBitOfTheRestIsSeenByTheCheck) {
 TEST_F(HostileManifest, ANewerVersionIsDistinguishedFromDamage) {
   auto bytes = good_manifest();
   Header header = header_of(bytes);
-  header.version = 3;
+  header.version = 4;
   put_header(bytes, header);
   const auto mapped = open(bytes);
   ASSERT_FALSE(mapped.ok());
   EXPECT_EQ(mapped.error().code, Errc::unsupported);
-  EXPECT_NE(mapped.error().what.find("version 3"), std::string::npos);
+  EXPECT_NE(mapped.error().what.find("version 4"), std::string::npos);
 }
 
 TEST_F(HostileManifest, ForgedCountsAreRefused) {
@@ -170,7 +201,7 @@ TEST_F(HostileManifest, ForgedCountsAreRefused) {
     EXPECT_FALSE(forged([&](Header& h) { h.payload_bytes = count; })) << count;
     EXPECT_FALSE(forged([&](Header& h) { h.largest_sample = count; })) << count;
     EXPECT_FALSE(forged([&](Header& h) { h.file_bytes = count; })) << count;
-    for (size_t i = 0; i < manifest_layout::kSections; ++i) {
+    for (size_t i = 0; i < manifest_layout::kForms; ++i) {
       EXPECT_FALSE(forged([&](Header& h) { h.rows[i].offset = count; })) << count;
       EXPECT_FALSE(forged([&](Header& h) { h.rows[i].bytes = count; })) << count;
     }
@@ -212,6 +243,23 @@ TEST_F(HostileManifest, ForgedEntriesAreRefusedAndHarmlessUnchecked) {
   EXPECT_FALSE(forged([](SampleEntry& e) { e.label = 2; }));
   // two samples in one object, but the flag kOneObjectPerSample is set
   EXPECT_FALSE(forged([](SampleEntry& e) { e.object = 8; }));
+}
+
+TEST_F(HostileManifest, ForgedFormsAreRefusedAndHarmlessUnchecked) {
+  const auto good = good_forms();
+  const uint64_t begin = header_of(good).rows[manifest_layout::kForms].offset;
+  size_t refused = 0;
+  size_t words = 0;
+  for (uint64_t at = begin; at + 8 <= good.size(); at += 8, ++words) {
+    for (const uint64_t value : {uint64_t{0}, uint64_t{1}, uint64_t{3}, uint64_t{1} << 40, UINT64_MAX}) {
+      auto forged = good;
+      std::memcpy(forged.data() + at, &value, sizeof value);
+      update_checksums(forged);
+      refused += size_t{survives(forged) ? 0U : 1U};
+    }
+  }
+  // Offsets and sizes of chunks, checksums and windows may have any value.
+  EXPECT_GT(refused, words);
 }
 
 TEST_F(HostileManifest, ForgedVersion1IsRefusedAndHarmless) {
@@ -280,7 +328,7 @@ std::vector<std::byte> with_facts(std::span<const std::byte> facts) {
   std::vector<std::byte> bytes(none.begin(), none.begin() + sizeof header);
   bytes.insert(bytes.end(), facts.begin(), facts.end());
   header.rows[manifest_layout::kFacts].bytes = facts.size();
-  for (uint32_t i = 1; i < manifest_layout::kSections; ++i)
+  for (uint32_t i = 1; i < manifest_layout::kForms; ++i)
     header.rows[i].offset = manifest_layout::aligned(header.rows[i - 1].offset + header.rows[i - 1].bytes);
   header.file_bytes = header.rows[manifest_layout::kNames].offset;
   bytes.resize(header.file_bytes);

@@ -14,6 +14,8 @@
 #include <mutex>
 #include <utility>
 
+#include "datagen/format/form_reader.hpp"
+#include "datagen/format/object_window.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -57,6 +59,21 @@ Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buf
 }
 
 namespace {
+
+// Computes the CRC32C of those samples of an object that have forms.
+class FormedCrcs {
+ public:
+  FormedCrcs(Reader& reader, const Manifest& manifest, uint64_t object)
+      : samples_(manifest),
+        window_(reader, {.name = std::string(manifest.object_name(object, name_)),
+                         .bytes = manifest.object_bytes(object)}) {}
+  Result<uint32_t> crc32c_of(uint64_t sample) { return samples_.crc32c_of(sample, window_); }
+
+ private:
+  std::string name_;
+  FormedSamples samples_;
+  ObjectWindow window_;
+};
 
 // Reads an object once from front to back, in pieces as large as the buffer.
 class PieceReader {
@@ -116,8 +133,14 @@ Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const Ob
   }
   PieceReader pieces(reader, bytes, buffer);
   Buffer second_buffer;
+  FormedCrcs formed(reader, manifest, object);
   Result<void> visited = index.for_each_sample(object, [&](uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
+    if (entry.form != 0) {
+      PENSTOCK_ASSIGN(const uint32_t crc, formed.crc32c_of(sample));
+      visit(sample, crc);
+      return success();
+    }
     const bool is_in_order =
         entry.offset >= pieces.position() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
     if (is_in_order) PENSTOCK_TRY(pieces.next(entry.offset - pieces.position()));
@@ -228,9 +251,12 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
     return verdict;
   }
   if (!manifest.facts().checksums) return verdict;
+  FormedCrcs formed(**reader, manifest, object);
   const Result<void> compared = index.for_each_sample(object, [&](uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
-    PENSTOCK_ASSIGN(const uint32_t crc, crc32c_of(**reader, entry.offset, entry.length, buffer));
+    PENSTOCK_ASSIGN(const uint32_t crc, entry.form != 0
+                                            ? formed.crc32c_of(sample)
+                                            : crc32c_of(**reader, entry.offset, entry.length, buffer));
     compare_sample(sample, crc);
     return success();
   });

@@ -65,7 +65,8 @@ Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buf
 
 // Reads a whole object in one pass. Calls `visit` with each sample and its CRC32C, and returns the CRC32C of
 // the object. A sample is read a second time if it begins before the end of a sample that comes earlier in
-// the manifest. Reads in pieces, as crc32c_of() does.
+// the manifest, or if it has a form; its CRC32C is that of its bytes when the form is undone. Reads in
+// pieces, as crc32c_of() does.
 Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
                               uint64_t object, Buffer& buffer,
                               const std::function<void(uint64_t sample, uint32_t crc)>& visit);

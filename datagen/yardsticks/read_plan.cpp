@@ -62,7 +62,7 @@ Result<void> read_whole(int fd, const SampleList::Sample& sample, std::byte* out
   return success();
 }
 
-bool LoopControl::next(SampleList::Sample& sample) {
+bool LoopControl::next(SampleList::Sample& sample, uint64_t* index) {
   const uint64_t n = next_read_.fetch_add(1, std::memory_order_relaxed);
   if (n >= end_.samples || plan_.samples.size() == 0 || ended_.load(std::memory_order_relaxed)) return false;
   // How often the clock is read: once in this many reads. One call takes about 25 ns.
@@ -75,7 +75,9 @@ bool LoopControl::next(SampleList::Sample& sample) {
     return false;
   }
   const uint64_t read_number = (end_.first_read + n) % plan_.samples.size();
-  sample = plan_.samples[plan_.order ? plan_.order(read_number) : read_number];
+  const uint64_t number = plan_.order ? plan_.order(read_number) : read_number;
+  sample = plan_.samples[number];
+  if (index != nullptr) *index = number;
   return true;
 }
 

@@ -73,8 +73,9 @@ class LoopControl {
  public:
   LoopControl(const ReadPlan& plan, const LoopEnd& end) : plan_(plan), end_(end) {}
 
-  // Sets `sample` to the next sample to read. Returns false when the loop must end. Any thread may call it.
-  bool next(SampleList::Sample& sample);
+  // Sets `sample` to the next sample to read, and `index` to its number in the list. Returns false when the
+  // loop must end. Any thread may call it.
+  bool next(SampleList::Sample& sample, uint64_t* index = nullptr);
   void fail(Error error);
 
   // Runs `body(done, thread)` on `threads` threads, one of which is the caller's, and adds up their results.

@@ -36,6 +36,17 @@ uint64_t bytes_for_samples() {
   return free_bytes != 0 ? free_bytes - free_bytes / 16 : std::numeric_limits<uint64_t>::max();
 }
 
+Result<void> undo_form(FormedSamples& forms, uint64_t index, std::string_view name, StoredSample& sample) {
+  const auto formed = forms.open(index, sample.bytes);
+  if (!formed.ok()) return make_error(formed.error().code, "cannot use '{}': {}", name, formed.error().what);
+  if (formed->data() == sample.bytes.data()) return success();  // it has no form
+  sample.memory.grow(formed->size());
+  const std::span<std::byte> copy = sample.memory.first(formed->size());
+  std::copy(formed->begin(), formed->end(), copy.begin());
+  sample.bytes = copy;
+  return success();
+}
+
 void move_sample(Batch& from, size_t from_slot, Batch& to, size_t to_slot) {
   to.index[to_slot] = from.index[from_slot];
   to.label[to_slot] = from.label[from_slot];

@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include "datagen/format/form_reader.hpp"
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/result.hpp"
@@ -41,6 +43,10 @@ struct StoredSample {
   // HeldObjects keeps the sample's object open.
   std::unique_ptr<Reader> reader;
 };
+
+// If sample number `index` of the manifest has a form, undoes it: replaces the stored bytes in `sample` by
+// the sample's own. An error names the object `name`.
+Result<void> undo_form(FormedSamples& forms, uint64_t index, std::string_view name, StoredSample& sample);
 
 // One batch. `memory` is aligned to kBufferAlignment. Each vector has one entry for each slot.
 struct Batch {

@@ -21,7 +21,6 @@
 #include <chrono>
 #include <exception>
 #include <new>
-#include <numeric>
 #include <system_error>
 #include <utility>
 
@@ -201,8 +200,9 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
     for (Worker& worker : loader->workers_) {
       if (settings.app_transform->make) {
         PENSTOCK_ASSIGN(worker.transform, settings.app_transform->make());
-        PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(settings.manifest->facts().codec));
+        PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(*settings.manifest));
       }
+      if (settings.manifest->forms() > 0) worker.forms.emplace(*settings.manifest);
       worker.new_tickets.reserve(settings.depth);
       worker.pending_tickets.reserve(settings.depth);
       worker.timer = StageTimer(kFirstOwnPart + settings.app_transform->stages.size());
@@ -266,8 +266,7 @@ void BatchLoader::work(const std::stop_token& stop, Worker& worker) {
     if (settings_.spans != nullptr)  // each worker has its own buffer
       worker.timer.record_spans((*settings_.spans)[size_t(&worker - workers_.data())],
                                 settings_.app_transform->stages);
-    const Result<void> served = serve(stop, worker);
-    if (!served.ok()) failure = served.error();
+    if (const Result<void> served = serve(stop, worker); !served.ok()) failure = served.error();
   } catch (const std::bad_alloc&) {
     failure = Error{Errc::exhausted, 0, "no memory left to read samples into"};
   } catch (const std::exception& error) {
@@ -327,7 +326,7 @@ Result<void> BatchLoader::serve(const std::stop_token& stop, Worker& worker) {
 
 Result<void> BatchLoader::transform(Worker& worker, const SampleLoader::Slot& sample,
                                     std::span<std::byte> tensor) {
-  const auto opened = worker.opener->open(sample.stored.bytes);
+  const auto opened = worker.opener->open(sample.ticket.index, sample.stored.bytes);
   Result<void> applied = opened.ok() ? worker.transform->apply({sample.ticket.epoch, sample.ticket.index},
                                                                *opened, tensor, worker.timer)
                                      : Result<void>(opened.error());
@@ -349,12 +348,13 @@ Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) 
     if (worker.transform) {
       PENSTOCK_TRY(transform(worker, sample, batch.slot_memory(ticket.slot)));
     } else {
-      worker.reader->move_to(batch.stored[ticket.slot]);
+      StoredSample& stored = batch.stored[ticket.slot];
+      worker.reader->move_to(stored);
+      if (worker.forms) PENSTOCK_TRY(undo_form(*worker.forms, ticket.index, sample.name, stored));
     }
-    const SampleEntry& entry = settings_.manifest->sample(ticket.index);
     batch.index[ticket.slot] = ticket.index;
-    batch.label[ticket.slot] = entry.label;
-    batch.length[ticket.slot] = entry.length;
+    batch.label[ticket.slot] = settings_.manifest->sample(ticket.index).label;
+    batch.length[ticket.slot] = settings_.manifest->extent(ticket.index).bytes;
     return {};
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory left for sample " + std::to_string(ticket.index));
@@ -464,8 +464,8 @@ Result<const Batch*> BatchLoader::wait_for_batch(std::unique_lock<std::mutex>& l
       case BatchPlan::Head::ready: {
         const uint64_t epoch = plan_.head_epoch();
         Batch& batch = (*settings_.pool)[plan_.hand_over()];
-        if (plan_.can_take()) work_available_.notify_all();
         batch.epoch = epoch;
+        if (plan_.can_take()) work_available_.notify_all();
         return static_cast<const Batch*>(&batch);
       }
       case BatchPlan::Head::ended:

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "datagen/corpus/corpus.hpp"
-#include "datagen/format/hdf5_view.hpp"
+#include "datagen/format/hdf5/hdf5_view.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/whole_objects.hpp"
 #include "io_backends/backend/backend.hpp"

@@ -27,19 +27,19 @@ std::string kind_text(std::string_view codec, const std::string& bytes, std::str
 // they are loaded.
 Result<void> check_kind(const MiniAppInfo& app, const Corpus& corpus) {
   const ManifestFacts& facts = corpus.manifest.facts();
-  if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(facts.codec));
+  if (!app.codec.empty()) PENSTOCK_TRY(SampleOpener::make(corpus.manifest));
   const std::string codec(payload_codec(facts.codec));
   const bool scanned = facts.recipe == "scan";
   const bool codec_fits = app.codec.empty() || codec.empty() || codec == "mixed" ||
                           ("|" + std::string(app.codec) + "|").find("|" + codec + "|") != std::string::npos;
   const bool format_fits = app.format.empty() || scanned || facts.format == app.format;
   const bool recipe_fits = app.recipe.empty() || scanned || facts.recipe == app.recipe;
-  const bool size_fits = app.sample_bytes == 0 || corpus.manifest.largest_sample() == app.sample_bytes;
+  const bool size_fits = app.sample_bytes == 0 || corpus.manifest.largest_extent() == app.sample_bytes;
   if (codec_fits && format_fits && recipe_fits && size_fits) return success();
   return make_error(
       Errc::invalid_argument,
       "'" + corpus.name + "' holds " +
-          kind_text(codec, size_fits ? "" : "up to " + std::to_string(corpus.manifest.largest_sample()),
+          kind_text(codec, size_fits ? "" : "up to " + std::to_string(corpus.manifest.largest_extent()),
                     scanned ? "" : facts.format, scanned ? "" : facts.recipe) +
           "; " + std::string(app.name) + " takes " +
           kind_text(app.codec, app.sample_bytes == 0 ? "" : std::to_string(app.sample_bytes), app.format,

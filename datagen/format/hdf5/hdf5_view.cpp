@@ -1,10 +1,10 @@
-#include "datagen/format/hdf5_view.hpp"
+#include "datagen/format/hdf5/hdf5_view.hpp"
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
-#include "datagen/format/hdf5_reader.hpp"
+#include "datagen/format/hdf5/hdf5_reader.hpp"
 
 namespace penstock {
 namespace {
@@ -31,6 +31,12 @@ Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& sto
   const auto bytes_at = [&](uint64_t offset, uint64_t bytes) {
     return file.subspan(size_t(offset), size_t(bytes));
   };
+  if (extent.formed) {
+    PENSTOCK_ASSIGN(const auto bytes, extent.formed->at(0, size_t(stored.bytes)));
+    rows.own = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    rows.chunks.emplace_back(*rows.own);
+    return rows;
+  }
   if (extent.chunks.empty()) {
     rows.chunks.push_back(bytes_at(extent.offset, stored.bytes));
     return rows;
@@ -54,7 +60,7 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
   std::vector<Hdf5Rows> found;
   for (const Hdf5ArrayRequest& request : requests) {
     PENSTOCK_ASSIGN(const size_t index, find_array(reader, request.array));
-    PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(index));
+    PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(index, true));
     if (request.element && (extent.item_bytes != element_bytes(*request.element) ||
                             reader.arrays()[index].is_integer == is_float(*request.element)))
       return make_error(Errc::unsupported, "the data set '{}' holds {} of {} bytes, not {}", request.array,
@@ -62,7 +68,7 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
                         element_name(*request.element));
     if (extent.big_endian || extent.rows_are_split)
       return make_error(Errc::unsupported, "the data set '{}' {}", request.array,
-                        extent.big_endian ? "is big endian" : "has chunks that cut its rows");
+                        extent.big_endian ? "is big endian" : "has rows that are not contiguous");
     PENSTOCK_ASSIGN(Hdf5Rows rows, rows_of(file, reader.arrays()[index], extent));
     found.push_back(std::move(rows));
   }

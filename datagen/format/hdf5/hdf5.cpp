@@ -8,8 +8,8 @@
 
 #include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/hdf5_reader.hpp"
-#include "datagen/format/hdf5_writer.hpp"
+#include "datagen/format/hdf5/hdf5_reader.hpp"
+#include "datagen/format/hdf5/hdf5_writer.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_arrays.hpp"
@@ -107,8 +107,8 @@ class Hdf5 final : public ShardedFormat {
     Hdf5Reader reader(window);
     PENSTOCK_TRY(reader.open());
     return scan_arrays(
-        window, reader.arrays(), reader.unread(), [&](size_t array) { return reader.locate(array); },
-        visit_sample);
+        window, reader.arrays(), reader.unread(),
+        [&](size_t array, bool by_rows) { return reader.locate(array, by_rows); }, visit_sample);
   }
 };
 

@@ -1,4 +1,4 @@
-#include "datagen/format/hdf5_heap.hpp"
+#include "datagen/format/hdf5/hdf5_heap.hpp"
 
 #include <algorithm>
 #include <bit>

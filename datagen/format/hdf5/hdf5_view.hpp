@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -14,12 +15,14 @@
 
 namespace penstock {
 
-// The rows of an array, as spans of the file's bytes in little endian.
+// The rows of an array, in little endian, as spans of the file's bytes, or of `own` if the array is filtered
+// or its rows are cut into chunks.
 struct Hdf5Rows {
   std::vector<uint64_t> shape;  // the first dimension is the number of rows; {}: one row of one element
   uint64_t row_bytes = 0;
   uint64_t rows_per_chunk = 0;                     // 0: all rows are contiguous
   std::vector<std::span<const std::byte>> chunks;  // a single span if all rows are contiguous
+  std::shared_ptr<std::vector<std::byte>> own{};
 
   uint64_t rows() const { return shape.empty() ? 1 : shape.front(); }
   std::span<const std::byte> row(uint64_t i) const {
@@ -35,10 +38,10 @@ struct Hdf5ArrayRequest {
   std::optional<Element> element{};  // required element type; nothing: any number type
 };
 
-// Finds the arrays that `requests` name, and returns them in the order of the requests. Their spans point
+// Finds the arrays that `requests` name, and returns them in the order of the requests. Their spans may point
 // into `file`. `not_found` if an array is missing; the message names the existing arrays. `unsupported` if an
-// array does not have the required element type, or if its bytes are not stored unchanged (compressed, big
-// endian, or in chunks that split rows). `corrupt` or `truncated` if the file is damaged. Each message names
+// array does not have the required element type, or if it is big endian, or filtered in a way that is
+// not read. `corrupt` or `truncated` if the file is damaged. Each message names
 // the offset or the array.
 Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
                                           std::span<const Hdf5ArrayRequest> requests);

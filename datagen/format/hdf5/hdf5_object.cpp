@@ -1,4 +1,4 @@
-#include "datagen/format/hdf5_object.hpp"
+#include "datagen/format/hdf5/hdf5_object.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "datagen/format/byte_order.hpp"
-#include "datagen/format/hdf5_heap.hpp"
+#include "datagen/format/hdf5/hdf5_heap.hpp"
 
 namespace penstock {
 namespace {

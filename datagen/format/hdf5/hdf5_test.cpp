@@ -6,9 +6,9 @@
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/format_testing.hpp"
-#include "datagen/format/hdf5_checksum.hpp"
-#include "datagen/format/hdf5_reader.hpp"
-#include "datagen/format/hdf5_writer.hpp"
+#include "datagen/format/hdf5/hdf5_checksum.hpp"
+#include "datagen/format/hdf5/hdf5_reader.hpp"
+#include "datagen/format/hdf5/hdf5_writer.hpp"
 #include "io_backends/core/checksums/crc32.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 

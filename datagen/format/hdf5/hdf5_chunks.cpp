@@ -1,4 +1,4 @@
-#include "datagen/format/hdf5_chunks.hpp"
+#include "datagen/format/hdf5/hdf5_chunks.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "datagen/format/hdf5_source.hpp"
+#include "datagen/format/hdf5/hdf5_source.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "datagen/format/byte_order.hpp"
-#include "datagen/format/hdf5_checksum.hpp"
+#include "datagen/format/hdf5/hdf5_checksum.hpp"
 #include "io_backends/core/checksums/checksums_count.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 

@@ -1,10 +1,10 @@
-#include "datagen/format/hdf5_writer.hpp"
+#include "datagen/format/hdf5/hdf5_writer.hpp"
 
 #include <algorithm>
 #include <set>
 
 #include "datagen/format/byte_order.hpp"
-#include "datagen/format/hdf5_checksum.hpp"
+#include "datagen/format/hdf5/hdf5_checksum.hpp"
 
 namespace penstock {
 namespace {

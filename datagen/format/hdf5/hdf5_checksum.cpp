@@ -1,4 +1,4 @@
-#include "datagen/format/hdf5_checksum.hpp"
+#include "datagen/format/hdf5/hdf5_checksum.hpp"
 
 #include <array>
 #include <bit>

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "datagen/format/hdf5_source.hpp"
+#include "datagen/format/hdf5/hdf5_source.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "datagen/codec/chunk_filters.hpp"
-#include "datagen/format/hdf5_source.hpp"
+#include "datagen/format/hdf5/hdf5_source.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "datagen/format/hdf5_object.hpp"
-#include "datagen/format/hdf5_source.hpp"
+#include "datagen/format/hdf5/hdf5_object.hpp"
+#include "datagen/format/hdf5/hdf5_source.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {

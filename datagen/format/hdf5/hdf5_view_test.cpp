@@ -1,4 +1,4 @@
-#include "datagen/format/hdf5_view.hpp"
+#include "datagen/format/hdf5/hdf5_view.hpp"
 
 #include <cstring>
 #include <numeric>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "datagen/format/format_testing.hpp"
-#include "datagen/format/hdf5_writer.hpp"
+#include "datagen/format/hdf5/hdf5_writer.hpp"
 #include "io_backends/tiers/tier.hpp"
 
 namespace penstock {

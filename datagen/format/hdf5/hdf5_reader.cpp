@@ -1,4 +1,4 @@
-#include "datagen/format/hdf5_reader.hpp"
+#include "datagen/format/hdf5/hdf5_reader.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/hdf5_chunks.hpp"
+#include "datagen/format/hdf5/hdf5_chunks.hpp"
 
 namespace penstock {
 namespace {
@@ -127,37 +127,62 @@ Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
   return success();
 }
 
-Result<ArrayExtent> Hdf5Reader::locate(size_t array) {
+Error Hdf5Reader::error_of(size_t array, Errc code, std::string_view why) const {
+  return source_.error(code, header_addresses_[array], fmt::format("'{}': {}", arrays_[array].name, why));
+}
+
+Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& extent) {
+  const Hdf5Object& object = objects_[array];
+  const StoredArray& stored = arrays_[array];
+  constexpr size_t kMostFilters = 8;  // ChunkedArray::filters
+  if (object.filters.size() > kMostFilters)
+    return error_of(array, Errc::unsupported, fmt::format("it has {} filters", object.filters.size()));
+  PENSTOCK_ASSIGN(const Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
+  extent.rows_per_chunk = object.chunk_shape.front();
+  extent.offset = found.chunks.front().offset;
+  const bool has_whole_rows =
+      object.filters.empty() &&
+      std::equal(stored.shape.begin() + 1, stored.shape.end(), object.chunk_shape.begin() + 1);
+  bool are_adjacent = has_whole_rows;
+  for (size_t i = 0; i < found.chunks.size() && are_adjacent; ++i)
+    are_adjacent = found.chunks[i].offset == extent.offset + i * found.chunk_bytes;
+  if (are_adjacent) return success();  // the offset is enough
+  if (has_whole_rows && by_rows) {
+    for (const Hdf5Chunk& chunk : found.chunks) extent.chunks.push_back(chunk.offset);
+    return success();
+  }
+  std::vector<ChunkedArray::Chunk> chunks;
+  chunks.reserve(found.chunks.size());
+  for (const Hdf5Chunk& chunk : found.chunks)
+    chunks.push_back(ChunkedArray::Chunk::make(chunk.offset, chunk.bytes, chunk.not_applied));
+  auto formed = ChunkWindow::make(window_,
+                                  {.item_bytes = object.item_bytes,
+                                   .shape = stored.shape,
+                                   .chunk_shape = object.chunk_shape,
+                                   .filters = object.filters,
+                                   .shuffled_bytes = object.shuffled_bytes},
+                                  std::move(chunks));
+  if (!formed.ok()) return error_of(array, formed.error().code, formed.error().what);
+  extent.formed = *std::move(formed);
+  extent.offset = 0;
+  return success();
+}
+
+Result<ArrayExtent> Hdf5Reader::locate(size_t array, bool by_rows) {
   const Hdf5Object& object = objects_[array];
   const StoredArray& stored = arrays_[array];
   ArrayExtent extent{
       .item_bytes = object.item_bytes, .is_signed = object.is_signed, .big_endian = object.big_endian};
-  const auto error_of = [&](Errc code, std::string_view why) {
-    return source_.error(code, header_addresses_[array], fmt::format("'{}': {}", stored.name, why));
-  };
-  if (!object.unreadable_reason.empty()) return error_of(Errc::unsupported, object.unreadable_reason);
+  if (!object.unreadable_reason.empty()) return error_of(array, Errc::unsupported, object.unreadable_reason);
   if (object.storage != Hdf5Storage::contiguous) {
-    if (stored.bytes == 0) return extent;
-    PENSTOCK_ASSIGN(const Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
-    if (!object.filters.empty()) return error_of(Errc::unsupported, "its chunks are filtered");
-    if (!std::equal(stored.shape.begin() + 1, stored.shape.end(), object.chunk_shape.begin() + 1))
-      return error_of(Errc::unsupported,
-                      "its chunks cut its rows, so the bytes of a sample are not contiguous");
-    extent.rows_per_chunk = object.chunk_shape.front();
-    extent.offset = found.chunks.front().offset;
-    bool are_adjacent = true;
-    for (size_t i = 0; i < found.chunks.size(); ++i) {
-      are_adjacent = are_adjacent && found.chunks[i].offset == extent.offset + i * found.chunk_bytes;
-      extent.chunks.push_back(found.chunks[i].offset);
-    }
-    if (are_adjacent) extent.chunks.clear();  // the offset is enough
+    if (stored.bytes > 0) PENSTOCK_TRY(locate_chunks(array, by_rows, extent));
     return extent;
   }
   if (object.address == kHdf5NoAddress && stored.bytes == 0) return extent;
   if (object.address == kHdf5NoAddress)
-    return error_of(Errc::unsupported, "it was never written, so its samples have no place");
+    return error_of(array, Errc::unsupported, "it was never written, so its samples have no place");
   if (stored.bytes > object.stored_bytes)
-    return error_of(Errc::corrupt,
+    return error_of(array, Errc::corrupt,
                     fmt::format("it needs {} bytes and has {}", stored.bytes, object.stored_bytes));
   PENSTOCK_ASSIGN(extent.offset, source_.file_offset(object.address, stored.bytes));
   return extent;
