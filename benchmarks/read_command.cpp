@@ -41,6 +41,7 @@ constexpr OptionSpec kOptions[] = {
     kManifestOption,
     kTypesOption,
     kFollowLinksOption,
+    kFieldOption,
     {.name = "tier",
      .role = OptionRole::target,
      .value = "TIER",

@@ -362,7 +362,14 @@ def payload_of_array(path, name):
     return member[10 + int.from_bytes(member[8:10], "little"):]
 
 
-CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision, darshan, tensorboard, loaders, hdf5_libraries, dlio)}
+def foreign(_):
+    """The other way round: penstock reads what others write."""
+    import foreign_files
+    return foreign_files.run(PENSTOCK, module)
+
+
+CONSUMERS = {f.__name__: f for f in (tensorflow, webdataset, h5py, numpy, pillow, torchvision, darshan, tensorboard, loaders, hdf5_libraries, foreign,
+                                     dlio)}
 
 
 def main():

@@ -53,6 +53,7 @@ constexpr OptionSpec kOptions[] = {
      .group = "Corpus"},
     kTypesOption,
     kFollowLinksOption,
+    kFieldOption,
     kManifestOption,
     kThreadsOption,
 };
@@ -125,6 +126,7 @@ Result<int> run(const CommandContext& context) {
     return make_error(Errc::invalid_argument, "name the copy's target with --to TIER");
   const bool scan = options.flag("scan");
   PENSTOCK_ASSIGN(Tier to, open_tier(options.text("to"), context.named_tiers));
+  PENSTOCK_TRY(check_field_option(options));
   CorpusRequest request = corpus_request(options);
   request.add_checksums = scan;
   request.threads = threads_of(context);

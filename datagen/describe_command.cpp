@@ -43,6 +43,7 @@ constexpr OptionSpec kOptions[] = {
      .group = "Corpus"},
     kTypesOption,
     kFollowLinksOption,
+    kFieldOption,
     {.name = "checksum",
      .role = OptionRole::work,
      .type = OptionType::flag,
@@ -389,6 +390,7 @@ Result<int> run(const CommandContext& context) {
                         "--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
                         name);
   PENSTOCK_TRY(check_save(options));
+  PENSTOCK_TRY(check_field_option(options));
   CorpusRequest request = corpus_request(options);
   request.add_checksums = options.flag("checksum");
   request.threads = threads_of(context);

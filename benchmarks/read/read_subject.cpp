@@ -91,6 +91,7 @@ std::vector<Tier*> ReadSubject::tiers(bool with_corpus_tier) {
 Result<ReadSubject> open_subject(const CommandContext& context, const ReadOptions& requested) {
   const Options& options = context.options;
   const std::string& corpus_path = context.positionals.front();
+  PENSTOCK_TRY(check_field_option(options));
   CorpusRequest request = corpus_request(options);
   request.named_tiers = context.named_tiers;
   request.log = context.log;

@@ -4,7 +4,8 @@ import pathlib
 import struct
 
 SECTIONS = {1: ("facts", "entries", "sizes", "restarts", "names"),
-            2: ("facts", "entries", "sizes", "checksums", "restarts", "names")}
+            2: ("facts", "entries", "sizes", "checksums", "restarts", "names"),
+            3: ("facts", "entries", "sizes", "checksums", "restarts", "names", "forms")}
 HEADER = 256
 TABLE_AT = 80
 ROW = struct.Struct("<QQII")
@@ -57,6 +58,11 @@ class ManifestFile:
         self.flags = struct.unpack_from("<I", data, 64)[0]
         self.samples = [(number, offset, length, crc)
                         for offset, length, number, _, crc, _ in struct.iter_unpack("<QQIIII", parts["entries"])]
+        self.lengths = [length for _, _, length, _ in self.samples]  # of the samples when their forms are undone
+        if "forms" in parts:
+            extents = list(struct.iter_unpack("<QQ", parts["forms"][-16 * len(self.samples):]))
+            entries = struct.iter_unpack("<QQIIII", parts["entries"])
+            self.lengths = [extent[1] if entry[5] else entry[1] for entry, extent in zip(entries, extents)]
         self.sizes = [size for size, in struct.iter_unpack("<Q", parts["sizes"])]
         self.checksums = [crc for crc, in struct.iter_unpack("<I", parts["checksums"])] if self.flags & 4 else None
         self.names, at = [], 0

@@ -3,12 +3,15 @@
 import functools
 import json
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
 import zipfile
 
+from manifest_file import ManifestFile, crc32c
 from messages import message
+from other_formats import integers, npy, npz
 import penstock_cli
 
 SMALL = ("--samples", 23, "--seed", 7, "--set", "median=8KB", "--set", "classes=5")
@@ -165,7 +168,8 @@ print("{}")"""
         one_hot = self.records("describe", "one_hot", "--scan")[0]
         self.assertEqual((one_hot["samples"], one_hot["labels"]["used"], one_hot["scan"]["arrays"]), (5, 0, 1))
         self.assertIn(message("labels-of-several-numbers"), self.run_cli("describe", "one_hot", "--scan").stderr)
-        self.assertIn(message("array-compressed", name="data.npy"), self.run_cli("describe", "packed", "--scan", expect=77).stderr)
+        packed = self.records("describe", "packed", "--scan")[0]
+        self.assertEqual((packed["samples"], packed["bytes"], packed["stored_forms"]["samples"]), (5, 5 * 2 * 3 * 4, 5))
         self.assertIn(message("samples-not-contiguous"), self.run_cli("describe", "fortran", "--scan", expect=77).stderr)
 
     def test_an_array_a_sample(self):
@@ -221,13 +225,16 @@ with h5py.File("good/many_links.h5", "w") as f:
     for i in range(50):
         f[f"group{i}/nothing{i}"] = "text"
     f["data"], f["label"] = rows, label
-write("bad/deflate.h5", chunks=(1, 2, 3), compression="gzip")
-write("bad/cut.h5", chunks=(1, 1, 3))
+    write(f"good/deflate-{libver}.h5", compression="gzip", libver=libver)
+    write(f"good/filters-{libver}.h5", chunks=(4, 1, 2), compression="lzf", shuffle=True, fletcher32=True, libver=libver)
+    write(f"good/cut-{libver}.h5", chunks=(1, 1, 3), libver=libver)
+write("bad/scaled.h5", chunks=(1, 2, 3), scaleoffset=3)
 with h5py.File("bad/never.h5", "w") as f:
     f.create_dataset("data", (6, 2, 3), "<f4")
-with h5py.File("bad/dense.h5", "w", libver="latest") as f:
+with h5py.File("good/dense.h5", "w", libver="latest") as f:
     for i in range(50):
-        f[f"data{i}"] = rows
+        f[f"text{i}"] = "no number"
+    f["data"], f["label"] = rows, label
 with h5py.File("bad/virtual.h5", "w", libver="latest") as f:
     layout = h5py.VirtualLayout(rows.shape, "<f4")
     layout[:] = h5py.VirtualSource("contiguous.h5", "deep/data", rows.shape)
@@ -242,14 +249,39 @@ json.dump({}, sys.stdout)"""
         corpus = self.records("describe", "good", "--scan")[0]
         self.assertEqual((corpus["samples"], corpus["bytes"]), (6 * good, good * 6 * 2 * 3 * 4))
         self.assertEqual(corpus["labels"]["used"], 6)
-        for name, words in (("deflate", "deep/data': its chunks are filtered (deflate)"), ("cut", "cut its rows"),
-                            ("never", "never written"), ("dense", "dense"), ("virtual", "virtual"),
+        self.run_cli("describe", "good", "--scan", "--checksum", "--save", "good.manifest")
+        found = ManifestFile(self.dir / "good.manifest")
+        rows = [crc32c(struct.pack("<6f", *range(6 * i, 6 * i + 6))) for i in range(6)]
+        self.assertEqual([crc for _, _, _, crc in found.samples], rows * good)
+        self.assertIn(f"{good} right", self.run_cli("verify", "good", "--manifest", "good.manifest").stdout)
+        read = self.records("read", "good", "--manifest", "good.manifest", "--verify", "--threads", 2, "--repeat", 1, "--min-time", "0s",
+                            "--no-ceiling", "--no-baseline")[0]
+        self.assertEqual((read["verdict"], read["metrics"]["samples"]["samples"]), ("ok", [6 * good]))
+        for name, words in (("scaled", "deep/data': its chunks are filtered (scale-offset)"), ("never", "never written"), ("virtual", "virtual"),
                             ("words", "'words' is of a type that is not read")):
             (self.dir / name).mkdir()
             (self.dir / "bad" / f"{name}.h5").rename(self.dir / name / f"{name}.h5")
             output = self.run_cli("describe", name, "--scan", expect=77).stderr
             self.assertIn(words, output)
             self.assertIn(f"{name}.h5", output)
+
+    def test_of_arrays_as_large_one_is_named_and_can_be_chosen(self):
+        (self.dir / "two").mkdir()
+        arrays = {"images": bytes(range(48)), "masks": bytes(range(100, 148))}
+        (self.dir / "two" / "a.npz").write_bytes(npz(*((f"{name}.npy", npy("|u1", (3, 4, 4), content)) for name, content in arrays.items()),
+                                                     ("label.npy", integers(0, 1, 2))))
+        for words, name, equal in (((), "images", 1), (("--set", "field=masks"), "masks", 0)):
+            done = self.run_cli("describe", "two", "--scan", "--checksum", "--save", f"{name}.manifest", "--json", *words)
+            self.assertEqual(json.loads(done.stdout)["scan"]["equal_arrays"], equal)
+            self.assertEqual("--set field=masks" in done.stderr, equal == 1)
+            found = [crc for _, _, _, crc in ManifestFile(self.dir / f"{name}.manifest").samples]
+            self.assertEqual(found, [crc32c(arrays[name][16 * i:16 * i + 16]) for i in range(3)])
+        self.assertIn("'images', 'masks'", self.run_cli("describe", "two", "--scan", "--set", "field=x", expect=77).stderr)
+        self.run_cli("describe", "two", "--scan", "--set", "fields=masks", expect=2)
+        self.run_cli("read", "two", "--set", "field=masks", expect=2)
+        self.run_cli("generate", "imagenet", "--format", "npz", "--samples", 2, "--out", "made", "--set", "field=masks", expect=2)
+        trained = self.records("train", "stream", "--data", "two", "--scan", "--set", "field=masks", "--batch", 1, "--steps", 3)[0]
+        self.assertEqual(trained["verdict"], "ok")
 
     def test_hdf5_with_other_arrays_and_links(self):
         self.python("numpy, h5py", """

@@ -243,20 +243,27 @@ class Compressed(ContainerTest):
         self.generate("killed", *self.WORDS, "--resume")
         self.assertEqual(tree(out), whole)
 
-    def test_what_others_compress_is_refused_with_a_remedy(self):
+    def test_what_others_compress_as_one_stream_is_read_by_sample(self):
         plain = [gzip.decompress(path.read_bytes()) for path in self.shards]
         theirs = self.dir / "theirs"
-        theirs.mkdir()
-        for name in ("a.tfrecord.gz", "a.tfrecord"):
-            (theirs / name).write_bytes(gzip.compress(plain[0]))
-            output = self.run_cli("describe", "theirs", "--scan", expect=None)
-            self.assertEqual(output.returncode, 77, output.stderr)
-            for word in (name, "at byte 0", "gunzip", "compression=gzip"):
-                self.assertIn(word, output.stderr)
-            self.assertNotIn("--types", output.stderr)
-            (theirs / name).unlink()
-        (theirs / "a.tfrecord").write_bytes(plain[0])
-        self.assertEqual(self.records("describe", "theirs", "--scan")[0]["codec"], "jpeg")
+        checksums = {}
+        for name, content in (("plain", plain[0]), ("gzip", gzip.compress(plain[0])), ("zlib", zlib.compress(plain[0])),
+                              ("members", b"".join(gzip.compress(plain[0][i:i + 5000]) for i in range(0, len(plain[0]), 5000)))):
+            theirs.mkdir(exist_ok=True)
+            (theirs / "a.tfrecord").write_bytes(content)
+            corpus = self.records("describe", "theirs", "--scan", "--checksum", "--save", f"{name}.manifest")[0]
+            self.assertEqual(corpus["codec"], "jpeg")
+            self.assertEqual(corpus.get("stored_forms", {}).get("samples"), None if name == "plain" else corpus["samples"])
+            found = ManifestFile(self.dir / f"{name}.manifest")
+            checksums[name] = [crc for _, _, _, crc in found.samples], found.lengths, corpus["bytes"]
+            self.run_cli("verify", "theirs", "--manifest", f"{name}.manifest")
+            read = self.records("read", "theirs", "--manifest", f"{name}.manifest", "--verify", "--decode", "full", "--order", "shuffled",
+                                "--threads", 2, "--repeat", 1, "--min-time", "0s", "--no-ceiling", "--no-baseline")[0]
+            self.assertEqual((read["verdict"], read["metrics"]["samples"]["samples"]), ("ok", [corpus["samples"]]))
+            trained = self.records("train", "imagenet", "--data", "theirs", "--manifest", f"{name}.manifest", "--batch", 2, "--steps", 3)[0]
+            self.assertEqual(trained["verdict"], "ok")
+        for name in ("gzip", "zlib", "members"):
+            self.assertEqual(checksums[name], checksums["plain"], name)
 
     def test_a_plan_is_the_most_that_it_takes(self):
         words = ("generate", "cifar10", *self.WORDS, "--samples", 200, "--seed", 3, "--out", "arrays")

@@ -158,8 +158,17 @@ std::optional<ChunkFilter> chunk_filter(uint64_t number) {
 std::string chunk_filter_name(uint64_t number) {
   constexpr std::array<std::string_view, 7> kNames{"",     "deflate", "shuffle",     "Fletcher's checksum",
                                                    "szip", "n-bit",   "scale-offset"};
-  if (number == kLzfNumber) return "lzf";
   if (number > 0 && number < kNames.size()) return std::string(kNames[size_t(number)]);
+  // Names from The HDF Group's registry of filters.
+  struct Registered {
+    uint64_t number;
+    std::string_view name;
+  };
+  constexpr Registered kRegistered[] = {{305, "LZO"},     {307, "bzip2"},       {kLzfNumber, "lzf"},
+                                        {32001, "Blosc"}, {32004, "LZ4"},       {32008, "bitshuffle"},
+                                        {32013, "ZFP"},   {32015, "Zstandard"}, {32026, "Blosc2"}};
+  for (const Registered& one : kRegistered)
+    if (one.number == number) return std::string(one.name);
   return fmt::format("filter {}", number);
 }
 

@@ -16,6 +16,7 @@ Json scan_json(const ScanReport& scan) {
           {"dangling", scan.dangling_links},
           {"special", scan.special_files},
           {"arrays", scan.left_out_arrays},
+          {"equal_arrays", scan.equal_arrays},
           {"members", scan.left_out_members},
           {"unreadable", scan.unreadable_objects},
           {"without_samples", scan.objects_without_samples},

@@ -106,8 +106,18 @@ std::string arguments_of(std::string_view corpus, const CorpusRequest& request) 
   if (request.scan) words.emplace_back("--scan");
   if (!request.types.empty()) words.insert(words.end(), {"--types", request.types});
   if (request.follow_links) words.emplace_back("--follow-links");
+  if (!request.field.empty()) words.insert(words.end(), {"--set", "field=" + request.field});
   if (!request.manifest_file.empty()) words.insert(words.end(), {"--manifest", request.manifest_file});
   return shell_line(words);
+}
+
+constexpr std::string_view kFieldKey = "field=";
+
+std::string field_of(const Options& options) {
+  std::string field;
+  for (const std::string& setting : options.texts("set"))
+    if (setting.starts_with(kFieldKey)) field = setting.substr(kFieldKey.size());
+  return field;
 }
 
 Error no_samples_error(const Tier& tier) {
@@ -132,6 +142,8 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
                       "--scan makes the manifest and --manifest reads one: leave one of them out");
   if (!request.scan && !request.types.empty())
     return make_error(Errc::invalid_argument, "--types has no effect without --scan: add --scan");
+  if (!request.scan && !request.field.empty())
+    return make_error(Errc::invalid_argument, "--set field= has no effect without --scan: add --scan");
   if (!request.scan && request.follow_links)
     return make_error(Errc::invalid_argument, "--follow-links has no effect without --scan: add --scan");
   PENSTOCK_ASSIGN(Tier tier, open_tier(corpus, request.named_tiers));
@@ -163,7 +175,17 @@ CorpusRequest corpus_request(const Options& options) {
   return {.scan = options.flag("scan"),
           .manifest_file = options.text("manifest"),
           .types = options.text("types"),
+          .field = field_of(options),
           .follow_links = options.flag("follow-links")};
+}
+
+Result<void> check_field_option(const Options& options) {
+  const std::vector<std::string> settings = options.texts("set");
+  if (settings.empty() ||
+      (settings.size() == 1 && settings[0].starts_with(kFieldKey) && settings[0] != kFieldKey))
+    return success();
+  return make_error(Errc::invalid_argument, "--set takes one field=NAME here, not '{}'",
+                    settings.size() == 1 ? settings[0] : settings[1]);
 }
 
 Json corpus_json(const Manifest& manifest) {

@@ -27,6 +27,7 @@ struct ScanReport {
   uint64_t dangling_links = 0;     // links to objects that do not exist
   uint64_t special_files = 0;      // pipes, sockets and devices
   uint64_t left_out_arrays = 0;    // arrays that belong to no sample, in objects with samples
+  uint64_t equal_arrays = 0;       // arrays as large as those that samples are taken from
   uint64_t left_out_members = 0;   // files that belong to no sample, in archives with samples
   // Objects that cannot be read, or whose content does not match their name.
   uint64_t unreadable_objects = 0;
@@ -54,6 +55,7 @@ struct CorpusRequest {
   bool add_checksums = false;   // with scan: read every sample and store its CRC32C
   unsigned threads = 0;         // threads for scanning; 0: as many as there are CPUs
   std::string types{};          // with scan: extensions of samples (kTypesOption); "": the default
+  std::string field{};          // with scan: name of the array that has the samples; "": the largest
   bool follow_links = false;    // with scan: enter folders that links lead to (kFollowLinksOption)
   bool progress = false;        // with scan and add_checksums: show progress
   bool has_scan_option = true;  // whether the command has --scan, so that messages may recommend it
@@ -65,7 +67,8 @@ struct CorpusRequest {
 // contains neither.
 std::string finish_advice(Tier& tier);
 
-// Makes a request from the options --scan, --manifest, --types and --follow-links of a command.
+// Makes a request from the options --scan, --manifest, --types, --follow-links and --set field=NAME of a
+// command.
 CorpusRequest corpus_request(const Options& options);
 
 // Opens a corpus and checks the whole manifest (Manifest::check). If there is no manifest, it fails with
@@ -126,5 +129,17 @@ inline constexpr OptionSpec kFollowLinksOption{
         "with --scan: enter folders that links lead to, as ImageFolder "
         "does; a link to a folder above itself is not entered",
     .group = "Corpus"};
+
+inline constexpr OptionSpec kFieldOption{.name = "set",
+                                         .role = OptionRole::target,
+                                         .value = "field=NAME",
+                                         .help =
+                                             "with --scan: the array of HDF5 and npz objects that samples "
+                                             "are taken from (if not given, the largest)",
+                                         .group = "Corpus",
+                                         .repeated = true};
+
+// Fails with `invalid_argument` if --set of kFieldOption has something else than one field=NAME.
+Result<void> check_field_option(const Options& options);
 
 }  // namespace penstock

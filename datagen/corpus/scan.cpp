@@ -68,6 +68,8 @@ class SampleLister {
               "files in archives that are no part of any sample", first_member_);
     add_count(report_, report_.left_out_arrays, "array that is no part of any sample",
               "arrays that are no part of any sample", first_array_);
+    add_count(report_, report_.equal_arrays, "array as large as the one that samples are taken from",
+              "arrays as large as those that samples are taken from", first_equal_);
     add_count(report_, report_.objects_without_samples, "object without samples", "objects without samples",
               fmt::format("'{}'", first_without_samples_));
     PENSTOCK_ASSIGN(auto bytes, builder_.finish());
@@ -114,6 +116,12 @@ class SampleLister {
     if (scanned.samples.empty() && report_.objects_without_samples++ == 0) first_without_samples_ = name;
     count_left_out(scanned.left_out_arrays, name, report_.left_out_arrays, first_array_);
     count_left_out(scanned.left_out_files, name, report_.left_out_members, first_member_);
+    const Format::LeftOutParts& equal = scanned.equal_arrays;
+    if (equal.count > 0 && report_.equal_arrays == 0)
+      first_equal_ =
+          fmt::format("{} next to {} in {}: add --set field={} to take it", quoted_name(equal.first_name),
+                      quoted_name(equal.reason), quoted_name(name), equal.first_name);
+    report_.equal_arrays += equal.count;
     if (scanned.labels.too_many()) labels_.discard_all();
     label_numbers_.clear();
     for (const std::string& label : scanned.labels.names())
@@ -190,6 +198,7 @@ class SampleLister {
   std::vector<uint32_t> form_numbers_;  // for each form of that object: its number among all forms
   std::vector<bool> label_used_;        // whether a sample has this label; one entry per label
   std::string first_array_;             // first array that belongs to no sample: "'val/x' in 'a.h5'"
+  std::string first_equal_;  // first array that could have been taken: "'b' next to 'a' in 'x.h5': ..."
   std::string first_member_;
   std::string first_without_samples_;
 };
@@ -303,7 +312,7 @@ std::optional<bool> leads_elsewhere(Backend& backend, std::string_view link) {
 
 Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
   const unsigned threads = worker_threads(request.threads);
-  PENSTOCK_ASSIGN(const auto formats, scan_formats(request.types));
+  PENSTOCK_ASSIGN(const auto formats, scan_formats(request));
   const auto classify = [&](const Entry& entry) {
     for (size_t i = 0; i < formats.size(); ++i)
       if (formats[i].format->claims(entry.name)) return uint16_t(i);

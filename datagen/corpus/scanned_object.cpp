@@ -54,13 +54,14 @@ void add_left_out(Format::LeftOutParts& sum, const Format::LeftOutParts& more) {
 
 }  // namespace
 
-Result<std::vector<ScanFormat>> scan_formats(const std::string& types) {
+Result<std::vector<ScanFormat>> scan_formats(const CorpusRequest& request) {
   std::vector<ScanFormat> formats;
   std::vector<ScanFormat> catch_all;
   for (const FormatInfo* info : format_registry().present()) {
     const bool is_catch_all = info->name == "files";
     std::vector<OptionWord> words;
-    if (is_catch_all && !types.empty()) words.push_back({"types", types});
+    if (is_catch_all && !request.types.empty()) words.push_back({"types", request.types});
+    if (takes_field(*info) && !request.field.empty()) words.push_back({"field", request.field});
     PENSTOCK_ASSIGN(const Options options, Options::parse(info->options, words, "format option"));
     PENSTOCK_ASSIGN(auto format, info->make(options));
     (is_catch_all ? catch_all : formats).push_back({info->name, std::move(format)});
@@ -91,6 +92,7 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
   holds_statistics = false;
   left_out_arrays = {};
   left_out_files = {};
+  equal_arrays = {};
   content_error.reset();
   Entry entry;
   entry.bytes = item->bytes;
@@ -104,6 +106,7 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
     holds_statistics = found.holds_statistics && samples.empty();
     add_left_out(left_out_arrays, found.arrays_left_out);
     add_left_out(left_out_files, found.files_left_out);
+    if (found.equal_arrays.count > 0) equal_arrays = found.equal_arrays;
     samples.push_back({.offset = found.placement.offset,
                        .length = found.placement.length,
                        .label = labels.number_of(found.label_name)});

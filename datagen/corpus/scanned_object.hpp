@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "datagen/corpus/corpus.hpp"
 #include "datagen/corpus/scan_labels.hpp"
 #include "datagen/corpus/scan_left_out.hpp"
 #include "datagen/format/format.hpp"
@@ -20,8 +21,8 @@ struct ScanFormat {
 };
 
 // All formats that recognize their objects by name. The format "files" comes last. It takes all other objects
-// whose extension is one of `types` (CorpusRequest::types).
-Result<std::vector<ScanFormat>> scan_formats(const std::string& types);
+// whose extension is one of `request.types`. Formats that store arrays take the field `request.field`.
+Result<std::vector<ScanFormat>> scan_formats(const CorpusRequest& request);
 
 // Joins two values: `so_far` becomes `next` if it was empty, and "mixed" if it was a value other than `next`.
 void set_or_mark_mixed(std::string& so_far, std::string_view next);
@@ -45,6 +46,7 @@ struct ScannedObject {
   // Whether the whole object holds statistics of a data set, not samples.
   bool holds_statistics = false;
   Format::LeftOutParts left_out_arrays;  // arrays that belong to no sample, with names in quotes
+  Format::LeftOutParts equal_arrays;     // as in Format::FoundSample
   Format::LeftOutParts left_out_files;   // files of an archive that belong to no sample
   std::optional<Error> content_error;
 

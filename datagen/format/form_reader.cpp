@@ -18,6 +18,8 @@ namespace {
 
 // The most bytes of rows that are kept although they were not asked for.
 constexpr uint64_t kMostKeptBytes = uint64_t{64} << 20U;
+// The most bytes of a sample of which no byte may be in the file.
+constexpr uint64_t kMostFilledBytes = uint64_t{1} << 30U;
 
 Result<void> grow(Buffer& buffer, uint64_t bytes) {
   try {
@@ -71,10 +73,11 @@ Extent stored_range(const ChunkedArray& array, const SampleExtent& extent) {
   uint64_t begin = UINT64_MAX;
   uint64_t end = 0;
   for (size_t i = range.first; i < range.end; ++i) {
+    if (array.chunks[i].bytes() == 0) continue;
     begin = std::min(begin, array.chunks[i].offset);
     end = std::max(end, array.chunks[i].offset + array.chunks[i].bytes());
   }
-  return range.first == range.end ? Extent{} : Extent{begin, end - begin};
+  return end == 0 ? Extent{} : Extent{begin, end - begin};
 }
 
 // An array in chunks. A "row" has all elements with the same first index, so rows follow one another in the
@@ -116,13 +119,22 @@ class FormReader::Chunks {
     const SampleExtent rows{first * row_bytes_, (end - first) * row_bytes_};
     const ChunkRange range = chunks_of(array_, rows);
     uint64_t stored_bytes = 0;
-    for (size_t i = range.first; i < range.end; ++i) stored_bytes += array_.chunks[i].bytes();
-    if (rows.bytes / kMostGzipInflation > stored_bytes)
+    bool are_all_written = true;
+    for (size_t i = range.first; i < range.end; ++i) {
+      stored_bytes += array_.chunks[i].bytes();
+      are_all_written = are_all_written && array_.chunks[i].bytes() > 0;
+    }
+    if (!are_all_written && rows.bytes > kMostFilledBytes)
+      return stored.error(Errc::unsupported, array_.chunks[range.first].offset,
+                          fmt::format("{} bytes at once, of which some were never written", rows.bytes));
+    if (are_all_written && rows.bytes / kMostGzipInflation > stored_bytes)
       return stored.error(Errc::corrupt, array_.chunks[range.first].offset,
                           fmt::format("chunks of {} bytes cannot hold {}", stored_bytes, rows.bytes));
     PENSTOCK_TRY(grow(rows_, rows.bytes));
+    if (!are_all_written) fill(rows_.first(size_t(rows.bytes)));
     for (size_t i = range.first; i < range.end; ++i) {
       const ChunkedArray::Chunk& chunk = array_.chunks[i];
+      if (chunk.bytes() == 0) continue;
       if (array_.chunk_bytes() / kMostGzipInflation > chunk.bytes())
         return stored.error(
             Errc::corrupt, chunk.offset,
@@ -134,6 +146,11 @@ class FormReader::Chunks {
     }
     kept_ = rows;
     return success();
+  }
+
+  void fill(std::span<std::byte> rows) const {
+    const auto value = std::as_bytes(std::span(&array_.fill_value, 1));
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = value[i % array_.item_bytes % value.size()];
   }
 
   // Copies those elements of chunk number `number` to rows_ that are in rows `first` to `end` - 1.

@@ -2,6 +2,7 @@
 // every format works with every back end.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -127,7 +128,10 @@ class Format {
     // its object and other objects contain samples, the caller does not count it.
     bool holds_statistics = false;
     LeftOutParts arrays_left_out{};  // reported with only one of the object's samples
-    LeftOutParts files_left_out{};   // files of an archive; reported with only one of its samples
+    // Arrays as large as the one that samples are taken from; `reason` is the name of that one. Reported with
+    // only one of the object's samples.
+    LeftOutParts equal_arrays{};
+    LeftOutParts files_left_out{};  // files of an archive; reported with only one of its samples
     // Set if the sample's bytes are not in the object as they are. Then `placement` has the stored bytes that
     // must be read to get them, and `extent` says which bytes of the form they are. The form is complete only
     // when scan() returns.
@@ -144,6 +148,12 @@ struct FormatInfo {
   OptionTable options;
   Result<std::unique_ptr<Format>> (*make)(const Options& options);
 };
+
+// Whether the format has an option `field`: the array that a scan takes samples from.
+inline bool takes_field(const FormatInfo& info) {
+  return std::any_of(info.options.begin(), info.options.end(),
+                     [](const OptionSpec& option) { return option.name == "field"; });
+}
 
 const Registry<FormatInfo>& format_registry();
 

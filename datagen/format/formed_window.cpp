@@ -71,7 +71,7 @@ Error StreamWindow::error(Errc code, uint64_t offset, std::string_view what) con
 Result<std::span<const std::byte>> StreamWindow::at(uint64_t offset, size_t length) {
   if (offset < begin_)
     return error(Errc::unsupported, offset,
-                 "the name of a feature is far behind its bytes: decompress the file first");
+                 "the name of a feature is after its bytes: decompress the file first");
   while (end_ < offset + length) {
     if (ended_)
       return error(Errc::truncated, offset,

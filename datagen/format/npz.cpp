@@ -136,11 +136,11 @@ class NpzScan {
  public:
   explicit NpzScan(ObjectWindow& window) : window_(window) {}
 
-  Result<void> scan(const Format::Visit& visit_sample) {
+  Result<void> scan(std::string_view field, const Format::Visit& visit_sample) {
     PENSTOCK_TRY(find_array_members());
     for (const ArchiveMember* member : array_members_) PENSTOCK_TRY(add_array(*member));
     return scan_arrays(
-        window_, arrays_, std::move(unread_),
+        window_, arrays_, field, std::move(unread_),
         [this](size_t array, bool /*by_rows*/) -> Result<ArrayExtent> {
           ArrayExtent extent = extents_[array];
           PENSTOCK_ASSIGN(extent.formed, inflated(*extent_members_[array]));
@@ -241,7 +241,7 @@ class NpzScan {
 
 class Npz final : public ShardedFormat {
  public:
-  explicit Npz(Shards shards) : ShardedFormat(shards, ".npz") {}
+  Npz(Shards shards, std::string field) : ShardedFormat(shards, ".npz"), field_(std::move(field)) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     return check_array_names(fields, "an .npz archive");
@@ -253,8 +253,11 @@ class Npz final : public ShardedFormat {
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {
     PENSTOCK_ASSIGN(ObjectWindow window, ObjectWindow::open(backend, object));
-    return NpzScan(window).scan(visit_sample);
+    return NpzScan(window).scan(field_, visit_sample);
   }
+
+ private:
+  const std::string field_;
 };
 
 }  // namespace
@@ -262,8 +265,8 @@ class Npz final : public ShardedFormat {
 const FormatInfo format_npz{
     .name = "npz",
     .summary = "NumPy archives: an array a field, of one sample or of several",
-    .options = kShardedOptions,
-    .make = make_sharded<Npz>,
+    .options = kArrayOptions,
+    .make = make_of_arrays<Npz>,
 };
 
 }  // namespace penstock

@@ -74,6 +74,23 @@ std::optional<size_t> largest_array(std::span<const StoredArray> arrays, bool in
   return best;
 }
 
+std::optional<size_t> array_called(std::span<const StoredArray> arrays, std::string_view name) {
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (arrays[i].name == name) return i;
+  return std::nullopt;
+}
+
+// The other arrays of as many bytes as the payload that largest_array() could have returned.
+std::vector<size_t> arrays_as_large(std::span<const StoredArray> arrays, size_t payload) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < arrays.size(); ++i)
+    if (i != payload && arrays[i].bytes == arrays[payload].bytes &&
+        last_part(arrays[i].name) != kStatisticsName && !is_label_name(arrays[i].name) &&
+        !contains_offsets(arrays, arrays[i]))
+      out.push_back(i);
+  return out;
+}
+
 }  // namespace
 
 bool is_label_name(std::string_view array_name) {
@@ -434,10 +451,12 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
 
 }  // namespace
 
-std::optional<SampleChoice> choose_samples(std::span<const StoredArray> stored_arrays) {
+std::optional<SampleChoice> choose_samples(std::span<const StoredArray> stored_arrays,
+                                           std::string_view field) {
   std::vector<StoredArray> arrays(stored_arrays.begin(), stored_arrays.end());
   for (StoredArray& array : arrays) array.name = with_split_as_group(array.name);
-  auto payload = largest_array(arrays, false);
+  auto payload = field.empty() ? largest_array(arrays, false) : array_called(stored_arrays, field);
+  if (!payload && !field.empty()) return std::nullopt;
   if (!payload) payload = largest_array(arrays, true);
   // the object contains only statistics, so it has no samples
   if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};
@@ -451,7 +470,8 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> stored_a
   } else if (rows_are_samples(arrays, *payload, may_belong)) {
     choice.layout = SampleChoice::Layout::rows;
     choice.samples = arrays[*payload].shape[0];
-  } else if (choice.sample_arrays = samples_like(arrays, *payload); !choice.sample_arrays.empty()) {
+  } else if (choice.sample_arrays = field.empty() ? samples_like(arrays, *payload) : std::vector<size_t>();
+             !choice.sample_arrays.empty()) {
     choice.layout = SampleChoice::Layout::separate_arrays;
     choice.samples = choice.sample_arrays.size();
   }
@@ -460,6 +480,8 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> stored_a
         element_count(arrays[i]) == choice.samples)
       choice.labels = i;
   find_left_out(arrays, may_belong, choice);
+  if (field.empty() && choice.sample_arrays.empty() && !is_label_name(arrays[*payload].name))
+    choice.equal_arrays = arrays_as_large(arrays, *payload);
   return choice;
 }
 

@@ -110,6 +110,8 @@ struct SampleChoice {
   std::optional<size_t> offsets{};      // index of the offsets array, if layout is `ranges`
   std::optional<size_t> labels{};       // index of the array with one integer per sample
   std::vector<size_t> sample_arrays{};  // if layout is `separate_arrays`: the arrays that are one sample each
+  // If no field was given: other arrays of as many bytes as the payload, which could have been taken instead.
+  std::vector<size_t> equal_arrays{};
   // Number of arrays that belong to no sample. Labels that fit, offsets, statistics and further fields of the
   // samples are not counted. If the samples are rows or ranges, an array with one row per sample, or with
   // offsets of its own, is a further field. If the whole payload is one sample with labels, every array that
@@ -146,6 +148,8 @@ struct SampleChoice {
 // group around it. The name of a split at either end of a name is such a group: "y_train" and "x_train",
 // "train_labels" and "train_images". An array whose labels are not the payload's is no field of the payload's
 // samples, and rule 2 ignores it.
-std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays);
+//
+// If `field` is not empty, the payload is the array of this name; nothing if there is none.
+std::optional<SampleChoice> choose_samples(std::span<const StoredArray> arrays, std::string_view field = {});
 
 }  // namespace penstock

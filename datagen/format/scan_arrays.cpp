@@ -136,6 +136,29 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
   return out;
 }
 
+Result<void> check_field(const ObjectWindow& window, std::span<const StoredArray> arrays,
+                         std::string_view field, UnreadArrays& unread) {
+  std::string names;
+  for (const StoredArray& array : arrays) {
+    if (array.name == field) return success();
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", array.name);
+  }
+  for (UnreadArrays::Named& one : unread.errors)
+    if (one.name == field) return std::move(one.error);
+  return window.error(
+      Errc::unsupported, 0,
+      fmt::format("it has no array '{}' of numbers; it has {}", field, names.empty() ? "none" : names));
+}
+
+// The arrays that are as large as the payload, which is the largest: one of them might be meant.
+Format::LeftOutParts describe_equal(std::span<const StoredArray> arrays, const SampleChoice& choice) {
+  Format::LeftOutParts out;
+  for (const size_t i : choice.equal_arrays)
+    if (out.count++ == 0) out.first_name = arrays[i].name;
+  if (out.count > 0) out.reason = arrays[choice.payload].name;
+  return out;
+}
+
 // Calls `visit_sample` for each array of choice.sample_arrays, since each is one sample.
 Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays, const SampleChoice& choice,
                        Format::LeftOutParts left_out, const LocateArray& locate,
@@ -160,9 +183,10 @@ Result<void> scan_each(ObjectWindow& window, std::span<const StoredArray> arrays
 
 }  // namespace
 
-Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, UnreadArrays unread,
-                         const LocateArray& locate, const Format::Visit& visit_sample) {
-  const std::optional<SampleChoice> choice = choose_samples(arrays);
+Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, std::string_view field,
+                         UnreadArrays unread, const LocateArray& locate, const Format::Visit& visit_sample) {
+  if (!field.empty()) PENSTOCK_TRY(check_field(window, arrays, field, unread));
+  const std::optional<SampleChoice> choice = choose_samples(arrays, field);
   if (unread.first_error && (!choice || is_label_name(arrays[choice->payload].name)))
     return *std::move(unread.first_error);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
@@ -171,6 +195,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   if (choice->layout == Layout::separate_arrays)
     return scan_each(window, arrays, *choice, std::move(left_out), locate, visit_sample);
   const StoredArray& payload = arrays[choice->payload];
+  Format::LeftOutParts equal_arrays = describe_equal(arrays, *choice);
   PENSTOCK_ASSIGN(const ArrayExtent extent,
                   locate(choice->payload, choice->layout == Layout::rows && !payload.shape.empty()));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));
@@ -205,6 +230,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
     PENSTOCK_ASSIGN(Format::FoundSample found, sample_at(extent, placement));
     found.label_name = label;
     found.codec = codec;
+    found.equal_arrays = std::exchange(equal_arrays, {});
     found.arrays_left_out = std::exchange(left_out, {});
     visit_sample(found);
   }

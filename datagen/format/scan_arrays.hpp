@@ -54,21 +54,29 @@ struct UnreadArrays {
   void add(std::string_view name, std::string_view reason, std::optional<Error> error = {}) {
     if (parts.count++ == 0)
       parts = {.count = 1, .first_name = std::string(name), .reason = std::string(reason)};
-    if (!first_error) first_error = std::move(error);
+    if (!error) return;
+    if (!first_error) first_error = error;
+    errors.push_back({std::string(name), *std::move(error)});
   }
+  struct Named {
+    std::string name;
+    Error error;
+  };
   Format::LeftOutParts parts;
   std::optional<Error> first_error;
+  std::vector<Named> errors;
 };
 
 using LocateArray = std::function<Result<ArrayExtent>(size_t array, bool by_rows)>;
 
 // Calls `visit_sample` for every sample that choose_samples() chooses, with its label in decimal if it has
 // one. Calls `locate` to learn where the bytes of an array are, but only for the arrays that it needs. If
-// `by_rows`, it is enough if the bytes of each row are together.
-// Errors: `corrupt` if an offset is smaller than the one before it, or leads past the end of the payload.
-// `unsupported` if there is no array, if `unread` has an error and there are no arrays but labels, if the
-// bytes of a sample are not contiguous, or if there are too many samples (check_sample_count).
-Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, UnreadArrays unread,
-                         const LocateArray& locate, const Format::Visit& visit_sample);
+// `by_rows`, it is enough if the bytes of each row are together. If `field` is not empty, samples are taken
+// from the array of this name. Errors: `corrupt` if an offset is smaller than the one before it, or leads
+// past the end of the payload. `unsupported` if there is no array, or none called `field`, if `unread` has an
+// error and there are no arrays but labels, if the bytes of a sample are not contiguous, or if there are too
+// many samples (check_sample_count).
+Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, std::string_view field,
+                         UnreadArrays unread, const LocateArray& locate, const Format::Visit& visit_sample);
 
 }  // namespace penstock

@@ -14,6 +14,17 @@
 namespace penstock {
 
 inline constexpr OptionSpec kShardedOptions[] = {kDirsOption, kShardsOption, kSamplesPerFileOption};
+// The options of formats whose objects have arrays with names.
+inline constexpr OptionSpec kArrayOptions[] = {
+    kDirsOption,
+    kShardsOption,
+    kSamplesPerFileOption,
+    {.name = "field",
+     .role = OptionRole::work,
+     .type = OptionType::text,
+     .value = "NAME",
+     .help = "the array that --scan takes samples from, in place of the largest"},
+};
 
 // A format that uses a Shards to split samples over objects and to name the objects. Subclasses write and
 // scan the content of an object. It is immutable, so any thread may use it.
@@ -49,6 +60,14 @@ template <class FormatClass>
 Result<std::unique_ptr<Format>> make_sharded(const Options& options) {
   PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
   return std::make_unique<FormatClass>(shards);
+}
+
+// The same for kArrayOptions.
+template <class FormatClass>
+Result<std::unique_ptr<Format>> make_of_arrays(const Options& options) {
+  PENSTOCK_ASSIGN(const Shards shards, Shards::parse(options));
+  return std::make_unique<FormatClass>(shards,
+                                       options.given("field") ? options.text("field") : std::string());
 }
 
 }  // namespace penstock

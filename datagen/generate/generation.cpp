@@ -222,6 +222,9 @@ Result<Generation> plan_payload(std::string_view recipe, std::string_view format
     return make_error(Errc::invalid_argument,
                       "types has no effect on generated data: leave it out (--types is for --scan; codec=png "
                       "makes PNG pictures)");
+  if (takes_field(*format_info) && options.given("field"))
+    return make_error(Errc::invalid_argument,
+                      "field has no effect on generated data: leave it out (--set field=NAME is for --scan)");
   const std::string_view per_object_key = kSamplesPerFileOption.name;
   const bool has_per_object = has_option(format_info->options, per_object_key) && options.has(per_object_key);
   PENSTOCK_ASSIGN(const SampleCount count,

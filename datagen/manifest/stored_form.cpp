@@ -51,6 +51,7 @@ std::optional<StoredForm> decode_chunks(Words words) {
   ChunkedArray array;
   array.item_bytes = words.next();
   array.shuffled_bytes = words.next();
+  array.fill_value = words.next();
   const uint64_t filter_count = words.next();
   const uint64_t filters = words.next();
   const uint64_t dimensions = words.next();
@@ -135,7 +136,7 @@ std::vector<uint64_t> encode_form(const StoredForm& form) {
     uint64_t filters = 0;
     for (size_t i = 0; i < array->filters.size(); ++i)
       filters |= uint64_t(array->filters[i]) << (kBitsPerFilter * i);
-    out = {kChunks, array->item_bytes,  array->shuffled_bytes, array->filters.size(),
+    out = {kChunks, array->item_bytes,  array->shuffled_bytes, array->fill_value, array->filters.size(),
            filters, array->shape.size()};
     out.insert(out.end(), array->shape.begin(), array->shape.end());
     out.insert(out.end(), array->chunk_shape.begin(), array->chunk_shape.end());

@@ -25,8 +25,10 @@ struct SampleExtent {
 struct ChunkedArray {
   // The same in memory as in the manifest.
   struct Chunk {
-    uint64_t offset = 0;           // in the object
-    uint64_t bytes_and_flags = 0;  // number of stored bytes; the lowest 8 bits: not_applied()
+    uint64_t offset = 0;  // in the object
+    // Number of stored bytes; the lowest 8 bits: not_applied(). No bytes: the chunk was never written, and
+    // all its elements have the fill value.
+    uint64_t bytes_and_flags = 0;
 
     static Chunk make(uint64_t offset, uint64_t bytes, uint32_t not_applied) {
       return {offset, bytes << 8U | (not_applied & 0xffU)};
@@ -40,6 +42,7 @@ struct ChunkedArray {
   std::vector<uint64_t> chunk_shape{};
   std::vector<ChunkFilter> filters{};  // at most 8
   uint64_t shuffled_bytes = 1;         // bytes of an element, for the filter shuffle
+  uint64_t fill_value = 0;             // its lowest item_bytes bytes, the first byte lowest
   std::span<const Chunk> chunks{};     // in row-major order of their places in the array
 
   uint64_t bytes() const;        // of the whole array

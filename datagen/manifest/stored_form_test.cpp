@@ -18,6 +18,7 @@ ChunkedArray array_of(std::span<const Chunk> chunks) {
           .chunk_shape = {2, 2},
           .filters = {ChunkFilter::shuffle, ChunkFilter::lzf, ChunkFilter::fletcher32},
           .shuffled_bytes = 2,
+          .fill_value = 77,
           .chunks = chunks};
 }
 
@@ -39,6 +40,7 @@ TEST(StoredForm, ChunksComeBack) {
   EXPECT_EQ(array.chunk_shape, (std::vector<uint64_t>{2, 2}));
   EXPECT_EQ(array.filters, array_of(chunks).filters);
   EXPECT_EQ(array.chunk_bytes(), 8U);
+  EXPECT_EQ(array.fill_value, 77U);
   ASSERT_EQ(array.chunks.size(), 6U);
   EXPECT_EQ(array.chunks[5].offset, 5000U);
   EXPECT_EQ(array.chunks[5].bytes(), 15U);

@@ -68,8 +68,8 @@ Result<void> SampleLoader::locate(Slot& slot) {
   const SampleEntry& entry = manifest_.sample(slot.ticket.index);
   slot.name.assign(manifest_.object_name(entry.object, slot.name_scratch));
   slot.sample = {.offset = entry.offset, .length = entry.length, .object = entry.object};
-  if (entry.length == 0) return make_error(Errc::truncated, "'" + slot.name + "' is empty");
-  return success();
+  const bool is_empty = manifest_.extent(slot.ticket.index).bytes == 0;
+  return is_empty ? Result<void>(make_error(Errc::truncated, "'{}' is empty", slot.name)) : success();
 }
 
 void SampleLoader::grow(Slot& slot) const {

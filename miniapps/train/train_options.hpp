@@ -268,7 +268,8 @@ inline constexpr OptionSpec kTrainOptions[] = {
     {.name = "set",
      .role = OptionRole::work,
      .value = "KEY=VALUE",
-     .help = "an option of the mini-app itself (train --list shows them)",
+     .help = "an option of the mini-app itself (train --list shows them); with --scan, field=NAME: the array "
+             "of HDF5 and npz objects that samples are taken from",
      .group = "Input pipeline",
      .repeated = true},
     {.name = "list",

@@ -34,7 +34,9 @@ Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::strin
     const size_t equals = assignment.find('=');
     if (equals == 0 || equals == std::string::npos)
       return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '" + assignment + "'");
-    pairs.push_back({assignment.substr(0, equals), assignment.substr(equals + 1)});
+    // field=NAME is a setting of the scan (corpus_request()); no app has an option of this name.
+    std::string key = assignment.substr(0, equals);
+    if (key != "field") pairs.push_back({std::move(key), assignment.substr(equals + 1)});
   }
   return Options::parse(app.options, pairs, std::string(app.name) + " option");
 }

@@ -80,7 +80,7 @@ class Hdf5Writer final : public ObjectWriter {
 
 class Hdf5 final : public ShardedFormat {
  public:
-  explicit Hdf5(Shards shards) : ShardedFormat(shards, ".h5") {}
+  Hdf5(Shards shards, std::string field) : ShardedFormat(shards, ".h5"), field_(std::move(field)) {}
 
   Result<void> check(std::span<const Field> fields) const override {
     PENSTOCK_TRY(check_array_names(fields, "an HDF5 file"));
@@ -107,9 +107,12 @@ class Hdf5 final : public ShardedFormat {
     Hdf5Reader reader(window);
     PENSTOCK_TRY(reader.open());
     return scan_arrays(
-        window, reader.arrays(), reader.unread(),
+        window, reader.arrays(), field_, reader.unread(),
         [&](size_t array, bool by_rows) { return reader.locate(array, by_rows); }, visit_sample);
   }
+
+ private:
+  const std::string field_;
 };
 
 }  // namespace
@@ -117,8 +120,8 @@ class Hdf5 final : public ShardedFormat {
 const FormatInfo format_hdf5{
     .name = "hdf5",
     .summary = "HDF5: a dataset a field, of one sample or of several",
-    .options = kShardedOptions,
-    .make = make_sharded<Hdf5>,
+    .options = kArrayOptions,
+    .make = make_of_arrays<Hdf5>,
 };
 
 }  // namespace penstock

@@ -56,7 +56,7 @@ class ChunkFinder {
   }
   Error corrupt(std::string_view what) const { return error(Errc::corrupt, what); }
   Error never_written() const {
-    return error(Errc::unsupported, "some of its chunks were never written, so its samples have no place");
+    return error(Errc::unsupported, "all of its chunks, or nearly all, were never written");
   }
 
   // Computes the bytes of a chunk and the grid.
@@ -77,8 +77,6 @@ class ChunkFinder {
     uint64_t all_bytes = 0;
     if (is_too_large || chunk_bytes == 0 || __builtin_mul_overflow(count_, chunk_bytes, &all_bytes))
       return corrupt("chunks of more bytes than there are");
-    // Without filters, the chunks of a dataset that is completely written take as many bytes in the file.
-    if (!is_filtered_ && all_bytes - (count_ == 0 ? 0 : chunk_bytes) > source_.size()) return never_written();
     if (count_ > kMostSamplesPerObject)
       return error(Errc::unsupported, fmt::format("it claims {} chunks, and no more than {} are read", count_,
                                                   kMostSamplesPerObject));
@@ -139,15 +137,18 @@ class ChunkFinder {
   }
 
   Result<void> sort() {
-    if (numbered_.size() < count_) return never_written();
+    // A list of all chunks may take much more memory than the index has.
+    constexpr uint64_t kMostMissingPerChunk = 64;
+    if (numbered_.empty() || count_ / kMostMissingPerChunk > numbered_.size()) return never_written();
     if (!are_in_order_)
       std::sort(numbered_.begin(), numbered_.end(),
                 [](const Numbered& a, const Numbered& b) { return a.number < b.number; });
-    found_.chunks.reserve(numbered_.size());
-    for (const Numbered& one : numbered_) {
-      if (one.number != found_.chunks.size())
-        return corrupt(fmt::format("its index has a chunk twice, and lacks one ({})", found_.chunks.size()));
-      found_.chunks.push_back(one.chunk);
+    found_.are_all_written = numbered_.size() == count_;
+    found_.chunks.resize(size_t(count_));
+    for (size_t i = 0; i < numbered_.size(); ++i) {
+      if (i > 0 && numbered_[i].number == numbered_[i - 1].number)
+        return corrupt(fmt::format("its index has chunk {} twice", numbered_[i].number));
+      found_.chunks[size_t(numbered_[i].number)] = numbered_[i].chunk;
     }
     return success();
   }

@@ -13,7 +13,7 @@ namespace penstock {
 
 struct Hdf5Chunk {
   uint64_t offset = 0;       // offset in the object
-  uint64_t bytes = 0;        // number of stored bytes
+  uint64_t bytes = 0;        // number of stored bytes; 0: the chunk was never written and has the fill value
   uint32_t not_applied = 0;  // bit i: filter i of the dataset was not applied to this chunk
 };
 
@@ -21,12 +21,13 @@ struct Hdf5Chunks {
   std::vector<uint64_t> grid{};     // number of chunks along each dimension
   std::vector<Hdf5Chunk> chunks{};  // in row-major order of `grid`
   uint64_t chunk_bytes = 0;         // bytes of a chunk without filters
+  bool are_all_written = true;
 };
 
 // Finds all chunks of a dataset whose storage is not contiguous, and checks that their bytes are in the file.
-// Messages contain `name`. Errors: `unsupported` if some chunks were never written, or if there are more than
-// kMostSamplesPerObject. `corrupt` if the index is damaged. `truncated` if a chunk is not completely in the
-// file.
+// Messages contain `name`. Errors: `unsupported` if hardly any chunk was ever written, or if there are more
+// than kMostSamplesPerObject. `corrupt` if the index is damaged. `truncated` if a chunk is not completely in
+// the file.
 Result<Hdf5Chunks> find_hdf5_chunks(Hdf5Source& source, const Hdf5Object& dataset, std::string_view name);
 
 }  // namespace penstock

@@ -21,6 +21,8 @@ enum MessageType : uint16_t {
   kDataspace = 0x01,
   kLinkInfo = 0x02,
   kDatatype = 0x03,
+  kOldFillValue = 0x04,
+  kFillValue = 0x05,
   kLink = 0x06,
   kExternalFiles = 0x07,
   kLayout = 0x08,
@@ -245,12 +247,35 @@ bool read_filters(HeaderReader message, Hdf5Object& object) {
     message.skip(4 * (std::max<uint64_t>(values, 1) - 1) + (version == 1 && values % 2 == 1 ? 4 : 0));
     const std::optional<ChunkFilter> filter = chunk_filter(number);
     if (!filter) {
-      object.unreadable_reason = fmt::format("its chunks are filtered ({})", chunk_filter_name(number));
+      object.unreadable_reason =
+          fmt::format("its chunks are filtered ({}): h5repack -f GZIP=6 OLD NEW makes a file that is read",
+                      chunk_filter_name(number));
       continue;
     }
     object.filters.push_back(*filter);
     if (*filter == ChunkFilter::shuffle) object.shuffled_bytes = std::max<uint64_t>(1, first_value);
   }
+  return message.ok();
+}
+
+// The value of elements that were never written. It is undefined if no value follows; HDF5 then returns
+// zeros.
+bool read_fill_value(HeaderReader message, bool is_old, Hdf5Object& object) {
+  bool has_value = true;
+  if (!is_old) {
+    const uint64_t version = message.u8();
+    if (version < 1 || version > 3) return false;
+    constexpr uint64_t kHasValueFlag = 32;
+    if (version == 3)
+      has_value = (message.u8() & kHasValueFlag) != 0;
+    else
+      has_value = message.skip(2).u8() != 0 || version == 1;
+  }
+  const uint64_t bytes = has_value ? message.u32() : 0;
+  constexpr uint64_t kMostBytes = 8;  // of a number
+  object.fill_value.clear();
+  if (bytes > kMostBytes) return message.ok();  // of an element that is no number
+  for (uint64_t i = 0; i < bytes; ++i) object.fill_value.push_back(static_cast<std::byte>(message.u8()));
   return message.ok();
 }
 
@@ -356,6 +381,12 @@ class ObjectReader {
         if (is_shared) return read_named_type(message, address);
         is_valid = read_type(message, object_);
         break;
+      case kOldFillValue:
+      case kFillValue:
+        // The new message counts, if there are both.
+        if (type == kFillValue || object_.fill_value.empty())
+          is_valid = is_shared || read_fill_value(message, type == kOldFillValue, object_);
+        break;
       case kLayout:
         is_valid = read_layout(message, address, object_);
         break;
@@ -364,7 +395,7 @@ class ObjectReader {
         is_valid = is_shared || read_filters(message, object_);
         break;
       case kExternalFiles:
-        object_.unreadable_reason = "its bytes are in other files";
+        object_.unreadable_reason = "its bytes are in other (external) files";
         break;
       case kLink:
         is_valid = read_link(message, object_);

@@ -56,6 +56,7 @@ struct Hdf5Object {
   std::vector<uint64_t> chunk_shape{};  // length of each dimension of a chunk
   std::vector<ChunkFilter> filters{};   // of the chunks, in the order in which they were applied
   uint64_t shuffled_bytes = 1;          // of an element, for the filter shuffle
+  std::vector<std::byte> fill_value{};  // an element that was never written; {}: zeros
   bool edge_chunks_are_plain = false;   // filters were not applied to chunks that reach over the edge
   // "" if the dataset's bytes can be read; otherwise the reason why not, such as "its chunks are filtered
   // (szip)".

@@ -138,10 +138,12 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
   if (object.filters.size() > kMostFilters)
     return error_of(array, Errc::unsupported, fmt::format("it has {} filters", object.filters.size()));
   PENSTOCK_ASSIGN(const Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
+  if (!found.are_all_written && !object.fill_value.empty() && object.fill_value.size() != object.item_bytes)
+    return error_of(array, Errc::corrupt, "its fill value has another size than its elements");
   extent.rows_per_chunk = object.chunk_shape.front();
   extent.offset = found.chunks.front().offset;
   const bool has_whole_rows =
-      object.filters.empty() &&
+      object.filters.empty() && found.are_all_written &&
       std::equal(stored.shape.begin() + 1, stored.shape.end(), object.chunk_shape.begin() + 1);
   bool are_adjacent = has_whole_rows;
   for (size_t i = 0; i < found.chunks.size() && are_adjacent; ++i)
@@ -160,7 +162,8 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
                                    .shape = stored.shape,
                                    .chunk_shape = object.chunk_shape,
                                    .filters = object.filters,
-                                   .shuffled_bytes = object.shuffled_bytes},
+                                   .shuffled_bytes = object.shuffled_bytes,
+                                   .fill_value = from_little_endian(object.fill_value)},
                                   std::move(chunks));
   if (!formed.ok()) return error_of(array, formed.error().code, formed.error().what);
   extent.formed = *std::move(formed);
