@@ -277,6 +277,10 @@ json.dump({}, sys.stdout)"""
             found = [crc for _, _, _, crc in ManifestFile(self.dir / f"{name}.manifest").samples]
             self.assertEqual(found, [crc32c(arrays[name][16 * i:16 * i + 16]) for i in range(3)])
         self.assertIn("'images', 'masks'", self.run_cli("describe", "two", "--scan", "--set", "field=x", expect=77).stderr)
+        with zipfile.ZipFile(self.dir / "two" / "b.npz", "w", zipfile.ZIP_LZMA) as archive:
+            archive.writestr("x.npy", npy("|u1", (3, 4), bytes(12)))
+        self.assertIn(message("array-compressed", name="x.npy"), self.run_cli("describe", "two", "--scan").stderr)
+        (self.dir / "two" / "b.npz").unlink()
         self.run_cli("describe", "two", "--scan", "--set", "fields=masks", expect=2)
         self.run_cli("read", "two", "--set", "field=masks", expect=2)
         self.run_cli("generate", "imagenet", "--format", "npz", "--samples", 2, "--out", "made", "--set", "field=masks", expect=2)

@@ -37,7 +37,8 @@ TEST(ChunkFilters, NumbersOfTheRegistry) {
   for (const uint64_t number : {uint64_t{0}, uint64_t{4}, uint64_t{6}, uint64_t{32015}, UINT64_MAX})
     EXPECT_EQ(chunk_filter(number), std::nullopt);
   EXPECT_EQ(chunk_filter_name(4), "szip");
-  EXPECT_EQ(chunk_filter_name(32015), "filter 32015");
+  EXPECT_EQ(chunk_filter_name(32015), "Zstandard");
+  EXPECT_EQ(chunk_filter_name(40000), "filter 40000");
 }
 
 TEST(ChunkFilters, ShuffledBytesComeBack) {

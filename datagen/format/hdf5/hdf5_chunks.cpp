@@ -17,7 +17,6 @@ namespace {
 
 constexpr uint64_t kAddressBytes = 8;
 constexpr uint64_t kMaskBytes = 4;
-constexpr uint64_t kChecksumBytes = 4;
 // Signature, version, kind of entries, and the address of the header: how every block of an array begins.
 constexpr uint64_t kBlockHeaderBytes = 4 + 1 + 1 + kAddressBytes;
 
@@ -259,10 +258,10 @@ class ChunkFinder {
                          std::span<const std::byte> bitmap) {
     for (uint64_t page = 0; page * page_elements_ < elements; ++page) {
       const uint64_t count = std::min(page_elements_, elements - page * page_elements_);
-      const uint64_t at = address + page * (page_elements_ * entry_bytes_ + kChecksumBytes);
+      const uint64_t at = address + page * (page_elements_ * entry_bytes_ + kHdf5ChecksumBytes);
       if (!bit_at(bitmap, page)) continue;
       PENSTOCK_ASSIGN(const auto entries,
-                      source_.read_checked_bytes(at, count * entry_bytes_ + kChecksumBytes, ""));
+                      source_.read_checked_bytes(at, count * entry_bytes_ + kHdf5ChecksumBytes, ""));
       PENSTOCK_TRY(add_elements(first + page * page_elements_, entries));
     }
     return success();
@@ -283,7 +282,7 @@ class ChunkFinder {
     const bool has_pages = elements > page_elements_;
     const uint64_t pages = has_pages ? parts(elements, page_elements_) : 0;
     const uint64_t content_bytes = has_pages ? parts(pages, 8) : elements * entry_bytes_;
-    const uint64_t block_bytes = kBlockHeaderBytes + content_bytes + kChecksumBytes;
+    const uint64_t block_bytes = kBlockHeaderBytes + content_bytes + kHdf5ChecksumBytes;
     PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(block, block_bytes, "FADB"));
     const std::vector<std::byte> content(bytes.begin() + kBlockHeaderBytes, bytes.end());
     if (!has_pages) return add_elements(0, content);
@@ -316,7 +315,7 @@ class ChunkFinder {
     const uint64_t data_addresses = 2 * (least_pointers - 1);
     const uint64_t block_bytes = kBlockHeaderBytes + index_elements * entry_bytes_ +
                                  (data_addresses + super_blocks - without_block) * kAddressBytes +
-                                 kChecksumBytes;
+                                 kHdf5ChecksumBytes;
     PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(index_block, block_bytes, "EAIB"));
     const std::vector<std::byte> content(bytes.begin() + kBlockHeaderBytes, bytes.end());
     const uint64_t elements_bytes = index_elements * entry_bytes_;
@@ -346,7 +345,7 @@ class ChunkFinder {
     PENSTOCK_ASSIGN(
         const auto bytes,
         source_.read_checked_bytes(
-            address, header_bytes + blocks * (bitmap_bytes + kAddressBytes) + kChecksumBytes, "EASB"));
+            address, header_bytes + blocks * (bitmap_bytes + kAddressBytes) + kHdf5ChecksumBytes, "EASB"));
     const std::vector<std::byte> content(bytes.begin() + ptrdiff_t(header_bytes), bytes.end());
     const auto bitmaps = std::span(content).first(size_t(blocks * bitmap_bytes));
     HeaderReader addresses{std::span(content).subspan(bitmaps.size())};
@@ -363,13 +362,13 @@ class ChunkFinder {
     if (elements <= page_elements_) {
       PENSTOCK_ASSIGN(const auto bytes,
                       source_.read_checked_bytes(
-                          address, header_bytes + elements * entry_bytes_ + kChecksumBytes, "EADB"));
+                          address, header_bytes + elements * entry_bytes_ + kHdf5ChecksumBytes, "EADB"));
       const std::vector<std::byte> entries(bytes.begin() + ptrdiff_t(header_bytes), bytes.end());
       return add_elements(first, entries);
     }
     if (bitmap.empty()) return corrupt("pages of a list of chunks without a bitmap");
-    PENSTOCK_TRY(source_.read_checked_bytes(address, header_bytes + kChecksumBytes, "EADB"));
-    return add_pages(first, elements, address + header_bytes + kChecksumBytes, bitmap);
+    PENSTOCK_TRY(source_.read_checked_bytes(address, header_bytes + kHdf5ChecksumBytes, "EADB"));
+    return add_pages(first, elements, address + header_bytes + kHdf5ChecksumBytes, bitmap);
   }
 
   Hdf5Source& source_;

@@ -29,12 +29,11 @@ Result<std::span<const std::byte>> Hdf5Source::read_bytes(uint64_t address, uint
 
 Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(uint64_t address, uint64_t length,
                                                                   std::string_view signature) {
-  constexpr size_t kChecksumBytes = 4;
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, read_bytes(address, length));
-  if (bytes.size() < signature.size() + kChecksumBytes || !as_text(bytes).starts_with(signature))
+  if (bytes.size() < signature.size() + kHdf5ChecksumBytes || !as_text(bytes).starts_with(signature))
     return corrupt(address, fmt::format("no '{}' begins here", signature));
-  const std::span<const std::byte> covered = bytes.first(bytes.size() - kChecksumBytes);
-  const bool is_correct = hdf5_checksum(covered) == number_at(bytes, covered.size(), kChecksumBytes);
+  const std::span<const std::byte> covered = bytes.first(bytes.size() - kHdf5ChecksumBytes);
+  const bool is_correct = hdf5_checksum(covered) == number_at(bytes, covered.size(), kHdf5ChecksumBytes);
   if (kVerifyChecksums && !is_correct)
     return corrupt(address, fmt::format("the checksum of this '{}' is wrong", signature));
   return covered;
@@ -93,7 +92,6 @@ Result<void> Hdf5Source::walk_second_tree(
     const std::function<Result<void>(std::span<const std::byte> record)>& visit) {
   constexpr uint64_t kHeadBytes = 38;
   constexpr uint64_t kNodeHeadBytes = 6;
-  constexpr uint64_t kChecksumBytes = 4;
   constexpr uint64_t kMostDepth = 32;
   PENSTOCK_ASSIGN(const auto head, read_checked_bytes(address, kHeadBytes, "BTHD"));
   HeaderReader reader(head);
@@ -103,7 +101,7 @@ Result<void> Hdf5Source::walk_second_tree(
   const uint64_t depth = reader.u16();
   const uint64_t root = reader.skip(2).u64();
   const uint64_t root_records = reader.u16();
-  const uint64_t overhead = kNodeHeadBytes + kChecksumBytes;
+  const uint64_t overhead = kNodeHeadBytes + kHdf5ChecksumBytes;
   if (stored_type != type || record_bytes == 0 || depth > kMostDepth || node_bytes < overhead + record_bytes)
     return corrupt(address, fmt::format("no tree of {}", what));
   std::vector<TreeLevel> levels{{(node_bytes - overhead) / record_bytes, 0}};

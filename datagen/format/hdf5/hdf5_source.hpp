@@ -13,6 +13,7 @@
 
 namespace penstock {
 
+inline constexpr uint64_t kHdf5ChecksumBytes = 4;       // at the end of blocks with a signature
 inline constexpr uint64_t kHdf5NoAddress = UINT64_MAX;  // the address that means "none"
 
 class Hdf5Source {
