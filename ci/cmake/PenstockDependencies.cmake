@@ -34,6 +34,16 @@ penstock_optional(libcurl PkgConfig::curl "tiers in object stores (back end s3)"
 find_package(pugixml QUIET)
 penstock_optional(pugixml pugixml::pugixml "the answers of object stores (back end s3)")
 
+# Some distributions have a CMake package of it, others (Debian 12) only a file for pkg-config.
+find_package(httplib QUIET)
+if(NOT TARGET httplib::httplib AND NOT CMAKE_DISABLE_FIND_PACKAGE_httplib)
+  pkg_check_modules(httplib IMPORTED_TARGET GLOBAL QUIET cpp-httplib>=0.10)
+  if(TARGET PkgConfig::httplib)
+    add_library(httplib::httplib ALIAS PkgConfig::httplib)
+  endif()
+endif()
+penstock_optional(cpp-httplib httplib::httplib "the page of a session in a browser (profile serve)")
+
 find_package(MPI QUIET COMPONENTS C)
 penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts, and files by MPI-IO (back end mpiio)")
 
@@ -136,7 +146,7 @@ function(penstock_build_info file)
     string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
   endforeach()
   set(versions "")
-  foreach(library fmt nlohmann_json JPEG TBB ZLIB PNG CLI11 isal zstd uring curl pugixml yaml-cpp dnnl MPI_C)
+  foreach(library fmt nlohmann_json JPEG TBB ZLIB PNG CLI11 isal zstd uring curl pugixml httplib yaml-cpp dnnl MPI_C)
     if(${library}_VERSION)
       string(APPEND versions "    {\"${library}\", \"${${library}_VERSION}\"},\n")
     endif()

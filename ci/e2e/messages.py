@@ -31,6 +31,7 @@ MESSAGES = {
     "baseline-is-stale": "'{name}' is out of date",
     "batch-replaces-workload-batch": "--batch {n} replaces the workload's batch_size",
     "bench-leftovers-removed": "a bench left",
+    "build-lacks-cpp-httplib": "because cpp-httplib was not found when it was built",
     "build-lacks-libpng": "lacks libpng",
     "build-lacks-zlib": "lacks zlib",
     "bytes-not-checked": "the bytes were not read",

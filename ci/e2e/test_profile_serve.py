@@ -1,5 +1,6 @@
 """`penstock profile serve`: who is let in and who is not, what is answered and what is not, and how it ends."""
 
+import gzip
 import io
 import json
 import os
@@ -12,13 +13,14 @@ import struct
 import subprocess
 import sys
 import tarfile
+import tempfile
 import textwrap
 import time
 import unittest
 
 from messages import message
 from penstock_cli import PATIENCE_S, PENSTOCK, main
-from profile_serve_case import Page, ServeTest, code, everything, finish, state
+from profile_serve_case import SEEDS, Page, ServeTest, code, everything, finish, has_serve, state
 
 # Asks as another user: descriptor and process are that one's before it connects.
 STRANGER = textwrap.dedent("""
@@ -58,6 +60,25 @@ FLOOD = textwrap.dedent("""
         while len(held) > 500:
             held.popleft().close()
 """)
+
+
+class WithoutHttplib(unittest.TestCase):
+    def test_serve_is_listed_and_reports_why_it_is_missing(self):
+        listed = subprocess.run([PENSTOCK, "profile", "--help"], capture_output=True, text=True, check=True)
+        self.assertRegex(listed.stdout, r"(?m)^  serve\s")
+        if has_serve():
+            self.skipTest("this build has cpp-httplib")
+        with tempfile.TemporaryDirectory() as folder:
+            session = pathlib.Path(folder, "session")
+            session.mkdir()
+            shutil.copy(SEEDS / "traced", session / "100-5.session")
+            done = subprocess.run([PENSTOCK, "profile", "serve", session], capture_output=True, text=True, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stdout, "")
+            self.assertIn(message("build-lacks-cpp-httplib"), done.stderr)
+            page = pathlib.Path(folder, "page.html")  # what the message advises
+            subprocess.run([PENSTOCK, "profile", "report", session, "--html", page], capture_output=True, check=True)
+            self.assertIn("<html", page.read_text(encoding="utf-8"))
 
 
 class Saved(ServeTest):
@@ -199,6 +220,21 @@ class Saved(ServeTest):
                      (line + "Host: again\r\n\r\n").encode(), b"GET / HTTP/1.1\r\n\r\n", os.urandom(500) + b"\r\n\r\n"):
             self.assertEqual(code(page.raw(text)), 400, text)
         self.assertEqual(page.status("/live"), 200)
+
+    def test_ranges_are_ignored(self):
+        """However long they are: an answer is sent whole."""
+        whole = self.page.ask("/download")
+        for ranges in ("bytes=0-9", "bytes=0-0,-1", "bytes=" + ",".join(["0-1"] * 1800), "lines=1-2", "bytes=9-0"):
+            status, headers, body = self.page.ask("/download", headers={"Range": ranges})
+            self.assertEqual((status, body), (200, whole[2]), ranges[:40])
+            self.assertNotIn("content-range", headers)
+
+    def test_compressed_and_multipart_bodies_are_not_unpacked(self):
+        packed = gzip.compress(bytes(3 << 20))
+        for headers in ({"Content-Encoding": "gzip"}, {"Content-Type": "multipart/form-data; boundary=x"},
+                        {"Content-Type": "application/x-www-form-urlencoded"}):
+            self.assertEqual(self.page.status("/trace?seconds=0", "POST", headers=headers, body=packed), 200, headers)
+            self.assertEqual(self.page.status("/none", "POST", headers=headers, body=packed), 404, headers)
 
     def test_other_hosts_and_origins_are_refused(self):
         page = self.page

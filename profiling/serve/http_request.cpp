@@ -1,6 +1,7 @@
 #include "profiling/serve/http_request.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "io_backends/core/text.hpp"
 
@@ -8,45 +9,24 @@ namespace penstock {
 namespace {
 
 constexpr size_t kMostHeaders = 64;
-constexpr size_t kMostMethodBytes = 16;
+// the headers that this server reads
+constexpr std::string_view kUsedHeaders[] = {"authorization", "content-length", "expect",
+                                             "host",          "origin",         "transfer-encoding"};
+constexpr std::string_view kLineEnd = "\r\n";
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
 ParsedRequest refuse(int status, std::string_view reason) {
-  ParsedRequest parsed;
-  parsed.state = ParsedRequest::State::refused;
-  parsed.status = status;
-  parsed.reason = reason;
-  return parsed;
+  return {.state = ParsedRequest::State::refused, .status = status, .reason = reason};
 }
 ParsedRequest bad_request(std::string_view reason) {
   return refuse(400, reason);
 }
 
-bool is_alphanumeric(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-// True if the text is a "token" of RFC 9110 (5.6.2): not empty, and without blanks and separators.
-bool is_token(std::string_view text) {
-  constexpr std::string_view kOtherTokenCharacters = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
-    return is_alphanumeric(c) || kOtherTokenCharacters.find(c) != std::string_view::npos;
+bool has_control(std::string_view text, char allowed = ' ') {
+  return std::any_of(text.begin(), text.end(), [&](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return c != allowed && (byte < 0x20 || byte == 0x7F);
   });
-}
-
-bool is_control(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte < 0x20 || byte == 0x7F;
-}
-
-bool has_control(std::string_view text) {
-  return std::any_of(text.begin(), text.end(), is_control);
-}
-
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 std::optional<std::string_view> find(const std::vector<std::pair<std::string, std::string>>& pairs,
@@ -56,62 +36,29 @@ std::optional<std::string_view> find(const std::vector<std::pair<std::string, st
   return std::nullopt;
 }
 
-// Splits the target of the request ("/path?query") into path and query. Returns the reason why it is invalid;
-// "" if it is valid.
-std::string_view read_target(std::string_view target, HttpRequest& request) {
-  if (target.empty() || target.front() != '/') return "the target must be a path";
-  if (std::any_of(target.begin(), target.end(), [](char c) { return is_control(c) || c == '#'; }))
-    return "the target has characters that none has";
-  const size_t question_mark = target.find('?');
-  const std::optional<std::string> path = percent_decoded(target.substr(0, question_mark), false);
-  if (!path || has_control(*path)) return "the path is badly encoded";
-  request.path = *path;
-  if (question_mark == std::string_view::npos) return "";
-  for (std::string_view rest = target.substr(question_mark + 1); !rest.empty();) {
-    std::string_view parameter = take_part(rest, '&');
-    if (parameter.empty()) continue;
-    std::optional<std::string> name = percent_decoded(take_part(parameter, '='), true);
-    std::optional<std::string> value = percent_decoded(parameter, true);
-    if (!name || !value) return "the query is badly encoded";
-    request.query.emplace_back(*std::move(name), *std::move(value));
-  }
+// Returns why the first line ("GET /path?query HTTP/1.1") is refused; "" if it is not. httplib would also
+// take more blanks, a fragment, and a '%' without two hexadecimal digits.
+std::string_view check_request_line(std::string_view line) {
+  if (std::count(line.begin(), line.end(), ' ') != 2 || has_control(line)) return "no request line";
+  if (!line.substr(line.find(' ')).starts_with(" /") || line.find('#') != std::string_view::npos)
+    return "the target must be a path";
+  for (size_t at = line.find('%'); at != std::string_view::npos; at = line.find('%', at + 1))
+    if (line.find_first_not_of("0123456789abcdefABCDEF", at + 1) < at + 3)
+      return "the target is badly encoded";
   return "";
 }
 
-// Parses the first line ("GET /path HTTP/1.1"). Returns a refusal with status and reason, or nullopt if the
-// line is valid.
-std::optional<ParsedRequest> read_line(std::string_view line, HttpRequest& request, bool& version_1_1) {
-  const size_t first_blank = line.find(' ');
-  const size_t last_blank = line.rfind(' ');
-  if (first_blank == std::string_view::npos || first_blank == last_blank)
-    return bad_request("no request line");
-  const std::string_view method = line.substr(0, first_blank);
-  const std::string_view target = line.substr(first_blank + 1, last_blank - first_blank - 1);
-  const std::string_view version = line.substr(last_blank + 1);
-  if (!is_token(method) || method.size() > kMostMethodBytes) return bad_request("no such method");
-  if (target.find(' ') != std::string_view::npos) return bad_request("blanks in the target");
-  if (version != "HTTP/1.1" && version != "HTTP/1.0") {
-    if (version.starts_with("HTTP/")) return refuse(505, "HTTP/1.1 is spoken here");
-    return bad_request("no version of HTTP");
-  }
-  version_1_1 = version == "HTTP/1.1";
-  request.method = method;
-  if (const std::string_view wrong = read_target(target, request); !wrong.empty()) return bad_request(wrong);
-  return std::nullopt;
-}
-
-std::string_view read_header(std::string_view line, HttpRequest& request) {
-  if (line.front() == ' ' || line.front() == '\t') return "folded headers";
-  const size_t colon = line.find(':');
-  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return "a line that is no header";
-  const std::string_view value = trim(line.substr(colon + 1), " \t");
-  if (std::any_of(value.begin(), value.end(), [](char c) { return is_control(c) && c != '\t'; }))
-    return "control characters in a header";
-  std::string name = lower_case(line.substr(0, colon));
-  if (find(request.headers, name)) return "a header twice";
-  if (request.headers.size() >= kMostHeaders) return "too many headers";
-  request.headers.emplace_back(std::move(name), value);
-  return "";
+// Returns why a header is refused; "" if it is not. httplib would skip it, if it is no header or has no
+// value.
+std::string_view check_header(std::string_view name, std::string_view value) {
+  // the characters of a token (RFC 9110, 5.6.2)
+  constexpr std::string_view kNameCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
+  if (name.empty() || name.find_first_not_of(kNameCharacters) != std::string_view::npos)
+    return "a line that is no header";
+  if (has_control(value, '\t')) return "control characters in a header";
+  const bool is_used =
+      std::find(std::begin(kUsedHeaders), std::end(kUsedHeaders), name) != std::end(kUsedHeaders);
+  return is_used && value.empty() ? "a header without a value" : "";
 }
 
 // Sets `bytes` to the length of the body, from the headers. Returns a refusal with status and reason, or
@@ -120,15 +67,46 @@ std::optional<ParsedRequest> read_length(const HttpRequest& request, size_t& byt
   if (request.header("transfer-encoding")) return refuse(501, "chunked bodies are not read here");
   if (const auto expected = request.header("expect"); expected && lower_case(*expected) != "100-continue")
     return refuse(417, "nothing else than 100-continue is to be expected here");
-  const std::optional<std::string_view> length_header = request.header("content-length");
-  if (!length_header) return std::nullopt;
-  if (length_header->empty() ||
-      !std::all_of(length_header->begin(), length_header->end(), [](char c) { return c >= '0' && c <= '9'; }))
+  const std::string_view length = request.header("content-length").value_or("0");
+  if (length.find_first_not_of("0123456789") != std::string_view::npos)
     return bad_request("a length that is no number");
-  const auto body_length = parse_digits<size_t>(*length_header);
-  if (!body_length || *body_length > kMostBodyBytes) return refuse(413, "the body is too long");
-  bytes = *body_length;
+  bytes = parse_digits<size_t>(length).value_or(SIZE_MAX);
+  if (bytes > kMostBodyBytes) return refuse(413, "the body is too long");
   return std::nullopt;
+}
+
+// Parses the lines of a head. The last one has no line end.
+ParsedRequest parse_head(std::string_view lines) {
+  const std::string_view first_line = lines.substr(0, lines.find(kLineEnd));
+  if (const std::string_view wrong = check_request_line(first_line); !wrong.empty())
+    return bad_request(wrong);
+  std::string checked_head(first_line);
+  size_t header_count = 0;
+  for (lines.remove_prefix(first_line.size()); !lines.empty(); ++header_count) {
+    lines.remove_prefix(kLineEnd.size());
+    const std::string_view line = lines.substr(0, lines.find(kLineEnd));
+    lines.remove_prefix(line.size());
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos) return bad_request("a line that is no header");
+    const std::string name = lower_case(line.substr(0, colon));
+    const std::string_view wrong = check_header(name, trim(line.substr(colon + 1), " \t"));
+    if (!wrong.empty()) return bad_request(wrong);
+    // httplib would match a range with a recursive regular expression. Answers are sent whole in any case.
+    if (name != "range") checked_head.append(kLineEnd).append(line);
+  }
+  if (header_count > kMostHeaders) return bad_request("too many headers");
+  std::optional<HttpRequest> request = read_head(checked_head.append(kHeadEnd));
+  if (!request) {
+    const std::string_view version = first_line.substr(first_line.rfind(' ') + 1);
+    const bool is_unknown = version.starts_with("HTTP/") && version != "HTTP/1.1" && version != "HTTP/1.0";
+    return is_unknown ? refuse(505, "HTTP/1.1 is spoken here") : bad_request("no such method or version");
+  }
+  if (has_control(request->path)) return bad_request("the path is badly encoded");
+  const auto has_same_name = [](const auto& one, const auto& next) { return one.first == next.first; };
+  if (std::adjacent_find(request->headers.begin(), request->headers.end(), has_same_name) !=
+      request->headers.end())
+    return bad_request("a header twice");
+  return {.state = ParsedRequest::State::whole, .request = *std::move(request)};
 }
 
 }  // namespace
@@ -141,26 +119,7 @@ std::optional<std::string_view> HttpRequest::header(std::string_view name) const
   return find(headers, name);
 }
 
-std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_blank) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && plus_is_blank) {
-      out += ' ';
-    } else if (text[i] != '%') {
-      out += text[i];
-    } else {
-      const int high_digit = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-      const int low_digit = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-      if (high_digit < 0 || low_digit < 0) return std::nullopt;
-      out += char(high_digit * 16 + low_digit);
-      i += 2;
-    }
-  }
-  return out;
-}
-
 ParsedRequest parse_request(std::string_view received) {
-  constexpr std::string_view kHeadEnd = "\r\n\r\n";
   const std::string_view head = received.substr(0, kMostHeadBytes);
   // A first line that does not end with CR LF is refused at once. All other errors are found only when the
   // head is whole or has reached its limit.
@@ -170,32 +129,17 @@ ParsedRequest parse_request(std::string_view received) {
   const size_t head_end = head.find(kHeadEnd);
   if (head_end == std::string_view::npos)
     return head.size() < kMostHeadBytes ? ParsedRequest{} : refuse(431, "the request's head is too long");
-  ParsedRequest parsed;
+  ParsedRequest parsed = parse_head(head.substr(0, head_end));
+  if (parsed.state == ParsedRequest::State::refused) return parsed;
   HttpRequest& request = parsed.request;
-  bool version_1_1 = false;
-  bool is_first_line = true;
-  for (std::string_view rest = received.substr(0, head_end + 2); !rest.empty(); is_first_line = false) {
-    const size_t line_end = rest.find("\r\n");
-    const std::string_view line = rest.substr(0, line_end);
-    rest.remove_prefix(line_end + 2);
-    if (is_first_line) {
-      if (const auto refusal = read_line(line, request, version_1_1)) return *refusal;
-    } else if (const std::string_view wrong = read_header(line, request); !wrong.empty()) {
-      return bad_request(wrong);
-    }
-  }
+  const bool version_1_1 = head.substr(0, line_feed).ends_with("1.1\r");
   if (version_1_1 && !request.header("host")) return bad_request("no host");
   size_t body_bytes = 0;
   if (const auto refusal = read_length(request, body_bytes)) return *refusal;
-  const size_t body_begin = head_end + kHeadEnd.size();
-  if (received.size() - body_begin < body_bytes) {
-    ParsedRequest incomplete;
-    incomplete.wants_continue =
-        version_1_1 && request.header("expect").has_value() && received.size() == body_begin;
-    return incomplete;
-  }
-  request.body = received.substr(body_begin, body_bytes);
-  parsed.state = ParsedRequest::State::whole;
+  const std::string_view body = received.substr(head_end + kHeadEnd.size());
+  if (body.size() < body_bytes)
+    return {.wants_continue = version_1_1 && request.header("expect") && body.empty()};
+  request.body = body.substr(0, body_bytes);
   return parsed;
 }
 

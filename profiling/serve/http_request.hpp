@@ -17,8 +17,8 @@ constexpr size_t kMostBodyBytes = 4096;
 struct HttpRequest {
   std::string method;                                        // as sent: "GET"
   std::string path;                                          // decoded, without the query; begins with '/'
-  std::vector<std::pair<std::string, std::string>> query;    // decoded parameters, in the order of the query
-  std::vector<std::pair<std::string, std::string>> headers;  // each name once, in lower case
+  std::vector<std::pair<std::string, std::string>> query;    // decoded parameters
+  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case, equal ones in sequence
   std::string body;
 
   // The value of the first entry with this name; nullopt if there is none.
@@ -30,9 +30,9 @@ struct ParsedRequest {
   enum class State { incomplete, whole, refused };
   State state = State::incomplete;
   int status = 0;               // if refused: 400, 413, 417, 431, 501 or 505
-  std::string_view reason;      // if refused: a sentence; refers to a string literal
+  std::string_view reason{};    // if refused: a sentence; refers to a string literal
   bool wants_continue = false;  // if incomplete: the client waits for "100 Continue" before it sends the body
-  HttpRequest request;          // set if the state is `whole`
+  HttpRequest request{};        // set if the state is `whole`
 };
 
 // Parses a request. `received`: all bytes that the connection has received so far. The state of the result is
@@ -43,7 +43,8 @@ struct ParsedRequest {
 // control characters.
 ParsedRequest parse_request(std::string_view received);
 
-// Decodes percent-encoding; nullopt if it is invalid. With `plus_is_blank`, '+' means a blank, as in queries.
-std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_blank);
+// Reads the first line and the headers of a request with cpp-httplib, which accepts more than
+// parse_request(). `head` ends with an empty line. Returns nullopt if cpp-httplib refuses it.
+std::optional<HttpRequest> read_head(const std::string& head);
 
 }  // namespace penstock

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
+
+#include "profiling/serve/http_response.hpp"
 
 namespace penstock {
 namespace {
@@ -100,6 +103,36 @@ TEST(HttpRequest, AClientThatWaitsFor100ContinueIsRecognized) {
       << "it knows no such answer";
   EXPECT_EQ(parse_request(posting("1.1", "100-continue", "0")).state, State::whole);
   EXPECT_EQ(status_of(posting("1.1", "100-continue", "5000")), 413);
+}
+
+TEST(HttpRequest, OnlyHeadersThatAreNotUsedMayHaveNoValue) {
+  EXPECT_EQ(parse_request("GET / HTTP/1.1\r\nHost: a\r\nAccept:\r\n\r\n").state, State::whole);
+  for (const char* const name :
+       {"Host", "origin", "Authorization", "Transfer-Encoding", "Expect", "Content-Length"})
+    EXPECT_EQ(status_of(fmt::format("GET / HTTP/1.1\r\n{}: \r\nHost: a\r\n\r\n", name)), 400) << name;
+}
+
+// httplib::Server changes what SIGPIPE does in the whole process.
+TEST(HttpRequest, ParsingDoesNotChangeSignals) {
+  struct sigaction before {};
+  struct sigaction after {};
+  before.sa_handler = SIG_DFL;
+  ASSERT_EQ(::sigaction(SIGPIPE, &before, nullptr), 0);
+  EXPECT_EQ(parse_request(get("/")).state, State::whole);
+  ::sigaction(SIGPIPE, nullptr, &after);
+  EXPECT_EQ(after.sa_handler, SIG_DFL);
+}
+
+TEST(HttpRequest, AHeadOfAnAnswerIsWritten) {
+  const std::string head = response_head(plain_response(404, "there is no such page"));
+  EXPECT_TRUE(head.starts_with("HTTP/1.1 404 Not Found\r\n")) << head;
+  EXPECT_TRUE(head.ends_with("\r\n\r\n")) << head;
+  for (const char* const line :
+       {"Content-Length: 22\r\n", "Connection: close\r\n", "Cache-Control: no-store\r\n",
+        "Content-Security-Policy: default-src 'none'; frame-ancestors 'none'\r\n"})
+    EXPECT_NE(head.find(line), std::string::npos) << line;
+  for (const int status : {200, 400, 401, 403, 405, 408, 409, 413, 417, 431, 500, 501, 503, 505})
+    EXPECT_TRUE(response_head(plain_response(status, "")).starts_with(fmt::format("HTTP/1.1 {} ", status)));
 }
 
 TEST(HttpRequest, SizesOfHeadAndBodyAreLimited) {

@@ -20,8 +20,7 @@ class BodySource {
  public:
   virtual ~BodySource() = default;
   virtual uint64_t bytes() const = 0;
-  // Reads the next bytes and returns how many. A number smaller than the size of `out` means that the body
-  // ends there; all later calls return 0.
+  // Reads the next bytes and returns how many; 0 at the end of the body.
   virtual Result<size_t> read(std::span<char> out) = 0;
 };
 
@@ -32,9 +31,9 @@ struct HttpResponse {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
   // further headers, in addition to those that every answer has
-  std::vector<std::pair<std::string, std::string>> headers;
-  std::string text;
-  std::unique_ptr<BodySource> body;  // if not null, sent instead of `text`
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::string text{};
+  std::unique_ptr<BodySource> body{};  // if not null, sent instead of `text`
   // The value of the header Content-Security-Policy: what a browser lets the body do. The default is the
   // strictest.
   std::string content_policy = "default-src 'none'; frame-ancestors 'none'";
@@ -45,7 +44,7 @@ HttpResponse plain_response(int status, std::string_view sentence);
 // A JSON answer in one line.
 HttpResponse json_response(int status, const Json& object);
 
-// The status line, all headers and the empty line.
+// The status line, all headers and the empty line, written by cpp-httplib.
 std::string response_head(const HttpResponse& response);
 
 }  // namespace penstock

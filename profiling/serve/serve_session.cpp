@@ -99,22 +99,20 @@ std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, uin
   if (!is_for_this_server(request, options_.port))
     return plain_response(403, "this is asked for by another name, or by another page");
   if (!has_token(request, options_.token)) {
-    HttpResponse response = plain_response(
-        401, "this needs the token: open the address that 'penstock profile serve' has printed");
-    response.headers.emplace_back("WWW-Authenticate", "Bearer");
-    return response;
+    return HttpResponse{
+        .status = 401,
+        .headers = {{"WWW-Authenticate", "Bearer"}},
+        .text = "this needs the token: open the address that 'penstock profile serve' has printed\n"};
   }
   const auto* const page =
       std::find_if(kPages.begin(), kPages.end(), [&](const Page& one) { return one.path == request.path; });
   if (page == kPages.end()) return plain_response(404, "there is no such page");
   const bool method_fits =
       page->needs_post ? request.method == "POST" : request.method == "GET" || request.method == "HEAD";
-  if (!method_fits) {
-    HttpResponse response =
-        plain_response(405, page->needs_post ? "this takes POST" : "this takes GET and HEAD");
-    response.headers.emplace_back("Allow", page->needs_post ? "POST" : "GET, HEAD");
-    return response;
-  }
+  if (!method_fits)
+    return HttpResponse{.status = 405,
+                        .headers = {{"Allow", page->needs_post ? "POST" : "GET, HEAD"}},
+                        .text = page->needs_post ? "this takes POST\n" : "this takes GET and HEAD\n"};
   if (page->job) return wait_for(*page->job, connection);
   return (this->*page->answer)(request);
 }
@@ -146,11 +144,9 @@ HttpResponse ServeSession::download_archive(const HttpRequest& /*request*/) {
   const std::string stem = file_name(name());
   Result<std::unique_ptr<TarStream>> archive = TarStream::of_session(options_.folder, stem);
   if (!archive.ok()) return error_response(archive.error());
-  HttpResponse response;
-  response.content_type = "application/x-tar";
-  response.headers.emplace_back("Content-Disposition", fmt::format("attachment; filename=\"{}.tar\"", stem));
-  response.body = *std::move(archive);
-  return response;
+  return {.content_type = "application/x-tar",
+          .headers = {{"Content-Disposition", fmt::format("attachment; filename=\"{}.tar\"", stem)}},
+          .body = *std::move(archive)};
 }
 
 std::optional<HttpResponse> ServeSession::wait_for(JobKind kind, uint64_t connection) {
@@ -188,15 +184,9 @@ HttpResponse ServeSession::job_response(JobKind kind, const Job& job, Result<Fd>
   if (kind == JobKind::snapshot) return json_response(200, Json{{"session", job.new_snapshot.string()}});
   Result<std::unique_ptr<BodySource>> body = file_body(Fd(::fcntl(output->get(), F_DUPFD_CLOEXEC, 0)));
   if (!body.ok()) return plain_response(500, body.error().message());
-  HttpResponse response;
-  response.body = *std::move(body);
-  if (kind == JobKind::page) {
-    response.content_type = "text/html; charset=utf-8";
-    response.content_policy = kReportPolicy;
-  } else {
-    response.content_type = "application/x-ndjson";
-  }
-  return response;
+  if (kind == JobKind::json) return {.content_type = "application/x-ndjson", .body = *std::move(body)};
+  return {
+      .content_type = "text/html; charset=utf-8", .body = *std::move(body), .content_policy = kReportPolicy};
 }
 
 void ServeSession::update(HttpServer& server) {

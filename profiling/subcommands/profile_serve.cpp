@@ -1,4 +1,7 @@
 // `penstock profile serve SESSION|PID [--port N]`: serves a page that shows a session in a browser.
+#include "io_backends/core/cli/command.hpp"
+#include "profiling/subcommands/profile_arguments.hpp"
+#ifdef PENSTOCK_HAS_HTTPLIB
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,11 +14,12 @@
 #include "profiling/serve/access.hpp"
 #include "profiling/serve/http_server.hpp"
 #include "profiling/serve/serve_session.hpp"
-#include "profiling/subcommands/profile_arguments.hpp"
+#endif
 
 namespace penstock {
 namespace {
 
+#ifdef PENSTOCK_HAS_HTTPLIB
 namespace fs = std::filesystem;
 
 constexpr int64_t kMostPort = 65535;
@@ -83,6 +87,14 @@ Result<int> run_serve(const CommandContext& context) {
   if (!serve_session.end(kEndTimeout)) ::_exit(128 + interrupt_signal());
   return 0;
 }
+#else
+Result<int> run_serve(const CommandContext& /*context*/) {
+  return make_error(Errc::unsupported,
+                    "this build has no 'profile serve', because cpp-httplib was not found when it was built. "
+                    "Install it with ci/bootstrap and build again, or write a page with 'penstock profile "
+                    "report SESSION --html FILE'.");
+}
+#endif
 
 constexpr OptionSpec kServeOptions[] = {
     kIncludeOption,
