@@ -9,15 +9,34 @@ find_package(nlohmann_json REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(TBB REQUIRED)
 
-# penstock_optional(NAME TARGET WHAT): remembers whether TARGET exists, for the summary and `penstock --version`.
+# penstock_optional(NAME TARGET WHAT [VERSION]): remembers whether TARGET exists, and its version, for the summary and
+# `penstock --version`. WHAT is what the build lacks without it. Without VERSION it is what find_package() or pkg_check_modules() found.
 function(penstock_optional name target what)
+  set(present 0)
+  set(version "")
   if(TARGET ${target})
     set(present 1)
-  else()
-    set(present 0)
+    string(REGEX REPLACE "^PkgConfig::|::.*$" "" package "${target}")
+    foreach(candidate IN ITEMS "${${package}_VERSION_STRING}" "${${package}_VERSION}" "${ARGN}")
+      if(candidate)
+        set(version "${candidate}")
+      endif()
+    endforeach()
   endif()
-  set_property(GLOBAL APPEND PROPERTY PENSTOCK_OPTIONAL "${name}|${present}|${what}")
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_LIBRARIES "${name}|${present}|${version}|${what}")
 endfunction()
+
+# penstock_required(NAME TARGET [VERSION]): the same of a library without which nothing is built.
+function(penstock_required name target)
+  penstock_optional(${name} ${target} "" ${ARGN})
+endfunction()
+
+penstock_required(fmt fmt::fmt)
+penstock_required(cli11 CLI11::CLI11)
+penstock_required(nlohmann-json nlohmann_json::nlohmann_json)
+pkg_check_modules(libjpeg QUIET libjpeg)  # find_package(JPEG) finds the version of the interface
+penstock_required(libjpeg-turbo JPEG::JPEG ${libjpeg_VERSION})
+penstock_required(onetbb TBB::tbb)
 
 pkg_check_modules(isal IMPORTED_TARGET GLOBAL QUIET libisal)
 penstock_optional(isa-l PkgConfig::isal "CRC32C at memory speed (a portable table is used instead)")
@@ -45,7 +64,8 @@ endif()
 penstock_optional(cpp-httplib httplib::httplib "the page of a session in a browser (profile serve)")
 
 find_package(MPI QUIET COMPONENTS C)
-penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts, and files by MPI-IO (back end mpiio)")
+penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts, and files by MPI-IO (back end mpiio)"
+                  ${MPI_C_VERSION})
 
 # HDF5 has two libraries. The program links only the serial one, because the other one needs MPI.
 function(penstock_find_hdf5 prefix parallel)
@@ -117,33 +137,21 @@ if(PENSTOCK_BENCHMARKS)
 endif()
 
 function(penstock_print_summary)
-  get_property(rows GLOBAL PROPERTY PENSTOCK_OPTIONAL)
+  get_property(rows GLOBAL PROPERTY PENSTOCK_LIBRARIES)
   foreach(row IN LISTS rows)
-    string(REPLACE "|" ";" parts "${row}")
-    list(GET parts 0 name)
-    list(GET parts 1 present)
-    list(GET parts 2 what)
-    if(NOT present)
-      message(STATUS "penstock: without ${name}: ${what}")
+    if(row MATCHES "^(.*)\\|0\\|\\|(.*)$")
+      message(STATUS "penstock: without ${CMAKE_MATCH_1}: ${CMAKE_MATCH_2}")
     endif()
   endforeach()
 endfunction()
 
 # penstock_build_info(FILE): writes what `penstock --version` prints about this build (io_backends/core/build_info.hpp).
 function(penstock_build_info file)
-  get_property(rows GLOBAL PROPERTY PENSTOCK_OPTIONAL)
+  get_property(rows GLOBAL PROPERTY PENSTOCK_LIBRARIES)
   set(libraries "")
   foreach(row IN LISTS rows)
-    string(REPLACE "|" ";" parts "${row}")
-    list(GET parts 0 name)
-    list(GET parts 1 present)
-    list(GET parts 2 what)
-    if(present)
-      set(present true)
-    else()
-      set(present false)
-    endif()
-    string(APPEND libraries "    {\"${name}\", ${present}, \"${what}\"},\n")
+    string(REGEX REPLACE "^(.*)\\|(.*)\\|(.*)\\|(.*)$" "    {\"\\1\", \\2 != 0, \"\\3\", \"\\4\"},\n" row "${row}")
+    string(APPEND libraries "${row}")
   endforeach()
   set(versions "")
   foreach(library fmt nlohmann_json JPEG TBB ZLIB PNG CLI11 isal zstd uring curl pugixml httplib yaml-cpp dnnl MPI_C)
@@ -167,14 +175,14 @@ constexpr BuildInfo kBuild{"@PROJECT_VERSION@", "@CMAKE_CXX_COMPILER_ID@ @CMAKE_
                            "@CMAKE_BUILD_TYPE@", "@flags@", "@PENSTOCK_SANITIZE@"};
 constexpr LibraryVersion kVersions[] = {
 @versions@};
-constexpr OptionalLibrary kLibraries[] = {
+constexpr Library kLibraries[] = {
 @libraries@};
 
 }  // namespace
 
 const BuildInfo& build_info() { return kBuild; }
 std::span<const LibraryVersion> library_versions() { return kVersions; }
-std::span<const OptionalLibrary> optional_libraries() { return kLibraries; }
+std::span<const Library> libraries() { return kLibraries; }
 
 }  // namespace penstock
 ]=])

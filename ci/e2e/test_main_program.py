@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -32,6 +33,13 @@ class MainProgram(penstock_cli.CliTest):
         for plugin in (("backend", "mem"), ("backend", "posix"), ("command", "read"), ("recipe", "imagenet"),
                        ("format", "files"), ("miniapp", "alexnet")):
             self.assertIn(plugin, names)
+        libraries = {row["name"]: row for row in rows if row["kind"] == "library"}
+        for name in ("fmt", "cli11", "nlohmann-json", "libjpeg-turbo", "onetbb"):
+            self.assertRegex(libraries[name]["version"], r"^\d+(\.\d+)+$", name)
+        for name in ("libcurl", "pugixml", "cpp-httplib"):
+            self.assertEqual(libraries[name]["present"], "version" in libraries[name], name)
+        text = self.run_cli("--version").stdout
+        self.assertRegex(text, rf"(?m)^  library +onetbb +present, version {re.escape(libraries['onetbb']['version'])}$")
 
     def test_an_unknown_command_names_the_nearest(self):
         done = self.run_cli("raed", expect=2)

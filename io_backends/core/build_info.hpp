@@ -14,21 +14,22 @@ struct BuildInfo {
   std::string_view sanitizers;  // such as "address,undefined"; "": none
 };
 
-// A library of which CMake found a version, for `penstock --version` and records.
+// A library of which CMake found a version, for records.
 struct LibraryVersion {
   std::string_view name;
   std::string_view version;
 };
 
-// An optional library, and what the build lacks without it.
-struct OptionalLibrary {
+// A library that this build uses, or could use.
+struct Library {
   std::string_view name;
   bool present;
-  std::string_view purpose;  // its use: "CRC32C at memory speed"
+  std::string_view version;  // as CMake found it; "": unknown, or not present
+  std::string_view purpose;  // what a build lacks without it: "CRC32C at memory speed"; "": it is required
 };
 
 const BuildInfo& build_info();
 std::span<const LibraryVersion> library_versions();
-std::span<const OptionalLibrary> optional_libraries();
+std::span<const Library> libraries();
 
 }  // namespace penstock

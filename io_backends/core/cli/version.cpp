@@ -38,11 +38,12 @@ std::string why_module_is_missing(std::string_view library) {
 }  // namespace
 
 std::string version_text(std::vector<VersionRow> rows, bool json) {
-  for (const OptionalLibrary& library : optional_libraries()) {
+  for (const Library& library : libraries()) {
     const std::string reason = library.present
                                    ? why_module_is_missing(library.name)
                                    : fmt::format("not found when this was built: {}", library.purpose);
-    rows.push_back({"library", std::string(library.name), reason.empty(), reason});
+    rows.push_back(
+        {"library", std::string(library.name), reason.empty(), reason, std::string(library.version)});
     if (library.name != "mpi" || reason.empty()) continue;
     for (VersionRow& row : rows)
       if (row.kind == "backend" && row.name == "mpiio" && row.present)
@@ -61,8 +62,9 @@ std::string version_text(std::vector<VersionRow> rows, bool json) {
                                             {"sanitizers", build.sanitizers}};
     std::string text = build_line.dump() + "\n";
     for (const VersionRow& row : rows) {
-      const nlohmann::ordered_json row_line{
+      nlohmann::ordered_json row_line{
           {"kind", row.kind}, {"name", row.name}, {"present", row.present}, {"reason", row.reason}};
+      if (!row.version.empty()) row_line["version"] = row.version;
       text += row_line.dump() + "\n";
     }
     return text;
@@ -72,7 +74,9 @@ std::string version_text(std::vector<VersionRow> rows, bool json) {
                   build.sanitizers.empty() ? "" : ", sanitizers: ", build.sanitizers);
   for (const VersionRow& row : rows)
     text += fmt::format("  {:<9} {:<14} {}\n", row.kind, row.name,
-                        row.present ? "present" : "missing: " + row.reason);
+                        !row.present          ? "missing: " + row.reason
+                        : row.version.empty() ? "present"
+                                              : "present, version " + row.version);
   return text;
 }
 

@@ -19,6 +19,7 @@ struct VersionRow {
   std::string name;
   bool present = true;
   std::string reason;
+  std::string version{};  // of a library; "": unknown
 };
 
 template <class Info>
@@ -31,7 +32,7 @@ void add_plugins(const Registry<Info>& registry, std::vector<VersionRow>& rows) 
 }
 
 // Makes the output of `penstock --version`: one line for the build, one for each of `rows`, and one for each
-// optional library. With `json` each line is a JSON object.
+// library. With `json` each line is a JSON object.
 std::string version_text(std::vector<VersionRow> rows, bool json);
 // Calls version_text(rows, json) with a row for each plug-in of `registries`.
 template <class... Infos>
