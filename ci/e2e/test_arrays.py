@@ -256,7 +256,7 @@ json.dump({}, sys.stdout)"""
         self.assertIn(f"{good} right", self.run_cli("verify", "good", "--manifest", "good.manifest").stdout)
         read = self.records("read", "good", "--manifest", "good.manifest", "--verify", "--threads", 2, "--repeat", 1, "--min-time", "0s",
                             "--no-ceiling", "--no-baseline")[0]
-        self.assertEqual((read["verdict"], read["metrics"]["samples"]["samples"]), ("ok", [6 * good]))
+        self.assertEqual(read["verdict"], "ok")
         for name, words in (("scaled", "deep/data': its chunks are filtered (scale-offset)"), ("never", "never written"), ("virtual", "virtual"),
                             ("words", "'words' is of a type that is not read")):
             (self.dir / name).mkdir()

@@ -103,6 +103,9 @@ struct StreamInflater::State {
            : format == DeflateFormat::zlib ? kZlibBits
                                            : -kZlibBits;
   }
+  const char* name() const {
+    return format == DeflateFormat::gzip ? "gzip" : format == DeflateFormat::zlib ? "zlib" : "deflate";
+  }
   // Bytes of the checksum at the end of a stream, which inflate() does not read after begin_at().
   size_t trailer_bytes() const {
     return format == DeflateFormat::gzip ? 8 : format == DeflateFormat::zlib ? 4 : 0;
@@ -185,8 +188,8 @@ Result<StreamInflater::Step> StreamInflater::step(std::span<const std::byte> in,
   const int status = inflate(&stream, stop_at_block_end ? Z_BLOCK : Z_NO_FLUSH);
   if (status == Z_MEM_ERROR) return make_error(Errc::exhausted, "no memory to inflate");
   if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
-    return make_error(Errc::corrupt, std::string("the compressed data are damaged: ") +
-                                         (stream.msg != nullptr ? stream.msg : "zlib gives no reason"));
+    return make_error(Errc::corrupt, "the {} data are damaged: {}", state_->name(),
+                      stream.msg != nullptr ? stream.msg : "zlib gives no reason");
   // zlib's data_type: 128 after the end of a block, 64 in the last block.
   constexpr int kBlockEnded = 128;
   constexpr int kLastBlock = 64;
