@@ -265,6 +265,23 @@ json.dump({}, sys.stdout)"""
             self.assertIn(words, output)
             self.assertIn(f"{name}.h5", output)
 
+    def test_filtered_and_cut_chunks_are_read_by_sample(self):
+        """Files that h5py made: six rows of 5x4 bytes that count to 6 again and again, and their labels."""
+        seeds = penstock_cli.SOURCE / "datagen" / "fuzz_seeds" / "format_hdf5"
+        rows = [crc32c(bytes((20 * i + k) % 7 for k in range(20))) for i in range(6)]
+        for name in ("gzip_rows_early", "gzip_cut_late", "lzf_late", "cut_early"):
+            (self.dir / name).mkdir()
+            shutil.copy(seeds / f"{name}.h5", self.dir / name / "a.h5")
+            corpus = self.records("describe", name, "--scan", "--checksum", "--save", f"{name}.manifest")[0]
+            self.assertEqual((corpus["bytes"], corpus["labels"]["used"], corpus["stored_forms"]["samples"]), (120, 6, 6), name)
+            self.assertEqual([crc for _, _, _, crc in ManifestFile(self.dir / f"{name}.manifest").samples], rows, name)
+            trained = self.records("train", "stream", "--data", name, "--manifest", f"{name}.manifest", "--batch", 2, "--epochs", 2)[0]
+            self.assertEqual((trained["verdict"], trained["metrics"]["payload_bytes"]["samples"]), ("ok", [240]), name)
+            damaged = bytearray((self.dir / name / "a.h5").read_bytes())
+            damaged[-30] ^= 1
+            (self.dir / name / "a.h5").write_bytes(damaged)
+            self.run_cli("verify", name, "--manifest", f"{name}.manifest", expect=1)
+
     def test_of_arrays_as_large_one_is_named_and_can_be_chosen(self):
         (self.dir / "two").mkdir()
         arrays = {"images": bytes(range(48)), "masks": bytes(range(100, 148))}
