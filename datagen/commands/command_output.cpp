@@ -10,17 +10,18 @@ unsigned threads_of(const CommandContext& context) {
 }
 
 Json scan_json(const ScanReport& scan) {
-  return {{"left_out", scan.unwanted_objects},
-          {"hidden", scan.hidden_entries},
-          {"linked_folders", scan.linked_folders},
-          {"dangling", scan.dangling_links},
-          {"special", scan.special_files},
-          {"arrays", scan.left_out_arrays},
-          {"equal_arrays", scan.equal_arrays},
-          {"members", scan.left_out_members},
-          {"unreadable", scan.unreadable_objects},
-          {"without_samples", scan.objects_without_samples},
-          {"folder_labels", scan.folder_labelled_samples}};
+  Json out{{"left_out", scan.unwanted_objects},
+           {"hidden", scan.hidden_entries},
+           {"linked_folders", scan.linked_folders},
+           {"dangling", scan.dangling_links},
+           {"special", scan.special_files},
+           {"arrays", scan.left_out_arrays},
+           {"members", scan.left_out_members},
+           {"unreadable", scan.unreadable_objects},
+           {"without_samples", scan.objects_without_samples},
+           {"folder_labels", scan.folder_labelled_samples}};
+  if (scan.equal_arrays > 0) out["equal_arrays"] = scan.equal_arrays;
+  return out;
 }
 
 }  // namespace penstock
