@@ -188,6 +188,20 @@ def records(tf, np, folder):
     return 2
 
 
+def netcdf(nc, np, folder):
+    rows = pictures(np, "i2")
+    filters = {"zlib": True, "shuffle": True, "fletcher32": True, "chunksizes": (2, 9, 5, 3)}
+    kinds = (("<i2", {}), ("<i2", {"zlib": True}), ("<i2", filters), (">i2", {"zlib": True, "endian": "big"}))
+    for kind, how in kinds:
+        with nc.Dataset(folder.clear() / "a.h5", "w") as file:
+            for name, size in zip(("time", "y", "x", "band"), (None, *SHAPE)):
+                file.createDimension(name, size)
+            file.createVariable("time", "f8", ("time",))[:] = np.arange(ROWS)
+            file.createVariable("data", kind, ("time", "y", "x", "band"), **how)[:] = rows
+        folder.expect(f"netCDF-4, {kind}, {how}", [row.tobytes() for row in rows.astype(kind)], "--set", "field=data")
+    return len(kinds)
+
+
 def shipped(h5, np, folder, package, pattern):
     """The HDF5 files that a package ships for its own tests: each array is read as h5py reads it, or is refused."""
     read = refused = 0
@@ -225,7 +239,8 @@ def run(penstock, module):
         folder = Folder(penstock, where)
         said = [f"{h5py_kinds(h5, np, folder)} kinds of HDF5 files read, {h5py_refused(h5, np, folder)} refused with their reasons",
                 f"{archives(np, folder)} archives of savez_compressed"]
-        for name, pattern in (("tables", "tests/*.h5"),):
+        said.append(f"{netcdf(module('netCDF4'), np, folder)} kinds of netCDF-4 files")
+        for name, pattern in (("tables", "tests/*.h5"), ("scipy", "io/matlab/tests/data/testhdf5*")):
             said.append(f"arrays of {name}'s test files: " + shipped(h5, np, folder, module(name), pattern))
         said.append(f"{records(module('tensorflow'), np, folder)} compressed TFRecords")
     return "; ".join(said)
