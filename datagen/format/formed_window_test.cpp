@@ -217,7 +217,9 @@ Bytes zip_of(const std::vector<std::pair<std::string, Bytes>>& files) {
   const auto put = [](Bytes& to, uint64_t value, unsigned bytes) {
     for (unsigned i = 0; i < bytes; ++i) to.push_back(static_cast<std::byte>(value >> (8 * i)));
   };
-  for (const auto& [name, content] : files) {
+  for (const std::pair<std::string, Bytes>& file : files) {
+    const std::string& name = file.first;
+    const Bytes& content = file.second;
     const Bytes member = gzip(content);
     const auto deflated = std::span(member).subspan(10, member.size() - 18);
     const size_t begin = out.size();
@@ -239,7 +241,8 @@ Bytes zip_of(const std::vector<std::pair<std::string, Bytes>>& files) {
     put(directory, 0x02014b50, 4);
     put(directory, 20, 2);
     put_common(directory);
-    put(directory, 0, 2 + 2 + 2 + 4);
+    put(directory, 0, 6);
+    put(directory, 0, 4);
     put(directory, begin, 4);
     append(directory, std::as_bytes(std::span(name)));
   }
