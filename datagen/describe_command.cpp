@@ -97,8 +97,8 @@ struct Description {
   uint64_t bytes = 0;  // of all samples
   // Samples in compressed streams or in chunks: their number, their bytes, and the sum of the stored bytes
   // that a read of each fetches.
-  uint64_t formed_samples = 0;
-  uint64_t formed_bytes = 0;
+  uint64_t samples_in_forms = 0;
+  uint64_t bytes_in_forms = 0;
   uint64_t fetched_bytes = 0;
   uint64_t labels_used = 0;
   uint64_t unlabelled_samples = 0;
@@ -117,8 +117,8 @@ Result<Description> inspect(const Manifest& manifest) {
     const uint64_t bytes = manifest.extent(i).bytes;
     out.bytes += bytes;
     if (sample.form != 0) {
-      ++out.formed_samples;
-      out.formed_bytes += bytes;
+      ++out.samples_in_forms;
+      out.bytes_in_forms += bytes;
       out.fetched_bytes += sample.length;
     }
     ++samples_of_bin[bytes == 0 ? 0 : 64 - unsigned(__builtin_clzll(bytes))];
@@ -175,9 +175,9 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
            {"checksums", manifest.facts().checksums},
            {"manifest_bytes", manifest.bytes().size()},
            {"checksum", manifest.checksum()}};
-  if (found.formed_samples > 0)
-    out["stored_forms"] = {{"samples", found.formed_samples},
-                           {"bytes", found.formed_bytes},
+  if (found.samples_in_forms > 0)
+    out["stored_forms"] = {{"samples", found.samples_in_forms},
+                           {"bytes", found.bytes_in_forms},
                            {"fetched_bytes", found.fetched_bytes}};
   if (corpus.scan) out["scan"] = scan_json(*corpus.scan);
   if (content) out["content"] = content_json(*content);
@@ -215,13 +215,13 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
       {"samples", fmt::format("{} {} in {} ({})", format_count(manifest.samples()), manifest.facts().codec,
                               count_of(manifest.objects(), "object"), manifest.facts().format)});
   facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(double(found.bytes)), format_count(found.bytes))});
-  if (found.formed_samples > 0)
-    facts.row(
-        {"stored", fmt::format("{} in compressed streams or chunks: to read one alone, {} are fetched on "
-                               "average, for {} of sample",
-                               count_of(found.formed_samples, "sample"),
-                               bytes(double(found.fetched_bytes) / double(found.formed_samples)),
-                               bytes(double(found.formed_bytes) / double(found.formed_samples)))});
+  if (found.samples_in_forms > 0)
+    facts.row({"stored",
+               fmt::format(
+                   "{} in compressed streams or chunks. A read of one fetches {} for {} of sample (averages)",
+                   count_of(found.samples_in_forms, "sample"),
+                   bytes(double(found.fetched_bytes) / double(found.samples_in_forms)),
+                   bytes(double(found.bytes_in_forms) / double(found.samples_in_forms)))});
   facts.row({"labels", describe_labels(manifest.facts(), found,
                                        corpus.scan ? corpus.scan->folder_labelled_samples : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"

@@ -30,11 +30,11 @@ Result<void> SampleChecks::wrong_length(const SampleList::Sample& entry, uint64_
 
 Result<void> SampleChecks::check_checksum(uint64_t sample, const SampleList::Sample& entry,
                                           std::span<const std::byte> bytes) {
-  const auto formed = forms_.open(sample, bytes);
-  if (!formed.ok())
-    return make_error(formed.error().code,
-                      "wrong bytes in " + sample_text(work_, entry) + ": " + formed.error().what);
-  if (crc32c(*formed) == work_.manifest->sample(sample).crc32c) return success();
+  const auto crc = unpacker_.crc32c_of(sample, bytes);
+  if (!crc.ok())
+    return make_error(crc.error().code,
+                      "wrong bytes in " + sample_text(work_, entry) + ": " + crc.error().what);
+  if (*crc == work_.manifest->sample(sample).crc32c) return success();
   return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +
                                        ": the checksum differs from the manifest's");
 }

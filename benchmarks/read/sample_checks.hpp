@@ -19,7 +19,7 @@ namespace penstock {
 // Borrows what `work` points to.
 class SampleChecks {
  public:
-  explicit SampleChecks(const ReadWork& work) : work_(work), forms_(*work.manifest) {}
+  explicit SampleChecks(const ReadWork& work) : work_(work), unpacker_(*work.manifest) {}
 
   Result<void> prepare_decoder();  // must be called before the first decode()
 
@@ -39,7 +39,7 @@ class SampleChecks {
   Result<void> wrong_length(const SampleList::Sample& entry, uint64_t bytes) const;
 
   const ReadWork& work_;
-  FormedSamples forms_;
+  SampleUnpacker unpacker_;
   std::optional<SampleOpener> opener_;
   std::unique_ptr<PictureDecoder> decoder_;
   Image image_;  // a member, so that its memory is reused

@@ -276,11 +276,25 @@ json.dump({}, sys.stdout)"""
             self.assertEqual((corpus["bytes"], corpus["labels"]["used"], corpus["stored_forms"]["samples"]), (120, 6, 6), name)
             self.assertEqual([crc for _, _, _, crc in ManifestFile(self.dir / f"{name}.manifest").samples], rows, name)
             trained = self.records("train", "stream", "--data", name, "--manifest", f"{name}.manifest", "--batch", 2, "--epochs", 2)[0]
-            self.assertEqual((trained["verdict"], trained["metrics"]["payload_bytes"]["samples"]), ("ok", [240]), name)
+            fetched = sum(length for _, _, length, _ in ManifestFile(self.dir / f"{name}.manifest").samples)
+            self.assertEqual((trained["verdict"], trained["metrics"]["payload_bytes"]["samples"]), ("ok", [2 * fetched]), name)
+            self.assertEqual((trained["corpus"]["bytes"], trained["corpus"]["object_bytes"]), (120, (self.dir / name / "a.h5").stat().st_size))
+            read = self.run_cli("read", name, "--manifest", f"{name}.manifest", "--repeat", 1, "--min-time", "0s", "--no-ceiling", "--no-baseline")
+            self.assertIn(message("rates-count-stored-bytes"), read.stdout)
             damaged = bytearray((self.dir / name / "a.h5").read_bytes())
             damaged[-30] ^= 1
             (self.dir / name / "a.h5").write_bytes(damaged)
             self.run_cli("verify", name, "--manifest", f"{name}.manifest", expect=1)
+
+    def test_a_chunk_without_bytes_is_damage(self):
+        content = bytearray((penstock_cli.SOURCE / "datagen" / "fuzz_seeds" / "format_hdf5" / "gzip_rows_early.h5").read_bytes())
+        trees = [at for at in range(len(content)) if content[at:at + 5] == b"TREE\x01"]
+        self.assertEqual(len(trees), 2)
+        for tree in trees:  # the number of stored bytes begins the first key, after the head of the node
+            content[tree + 24:tree + 28] = bytes(4)
+        (self.dir / "empty").mkdir()
+        (self.dir / "empty" / "a.h5").write_bytes(content)
+        self.assertIn(message("chunk-without-bytes", n=0), self.run_cli("describe", "empty", "--scan", expect=1).stderr)
 
     def test_of_arrays_as_large_one_is_named_and_can_be_chosen(self):
         (self.dir / "two").mkdir()

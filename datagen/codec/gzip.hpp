@@ -22,7 +22,7 @@ inline constexpr uint64_t kMostGzipInflation = 1032;
 Result<void> gzip_available();
 
 bool begins_as_gzip(std::span<const std::byte> bytes);
-// Two bytes of other data look so in one of 1,000 cases.
+// Two bytes of other data look the same in one of 1,000 cases.
 bool begins_as_zlib(std::span<const std::byte> bytes);
 
 // Makes gzip members, one after another, and reuses its 400 KiB of memory for each. Only one thread at a time

@@ -191,14 +191,31 @@ Result<void> check_field_option(const Options& options) {
 Json corpus_json(const Manifest& manifest) {
   const ManifestFacts& facts = manifest.facts();
   const uint64_t memory = memory_bytes();
-  const uint64_t bytes = manifest.payload_bytes();
-  return {{"recipe", facts.recipe},
-          {"format", facts.format},
-          {"codec", facts.codec},
-          {"samples", manifest.samples()},
-          {"bytes", bytes},
-          {"checksum", manifest.checksum()},
-          {"over_ram", memory == 0 ? 0.0 : double(bytes) / double(memory)}};
+  const bool has_forms = manifest.forms() > 0;
+  const uint64_t bytes = bytes_of_samples(manifest);
+  const uint64_t stored_bytes = has_forms ? bytes_of_objects(manifest) : bytes;
+  Json out{{"recipe", facts.recipe},
+           {"format", facts.format},
+           {"codec", facts.codec},
+           {"samples", manifest.samples()},
+           {"bytes", bytes},
+           {"checksum", manifest.checksum()},
+           {"over_ram", memory == 0 ? 0.0 : double(stored_bytes) / double(memory)}};
+  if (has_forms) out["object_bytes"] = stored_bytes;
+  return out;
+}
+
+uint64_t bytes_of_samples(const Manifest& manifest) {
+  if (manifest.forms() == 0) return manifest.payload_bytes();
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < manifest.samples(); ++i) sum += manifest.extent(i).bytes;
+  return sum;
+}
+
+uint64_t bytes_of_objects(const Manifest& manifest) {
+  uint64_t sum = 0;
+  for (uint64_t i = 0; i < manifest.objects(); ++i) sum += manifest.object_bytes(i);
+  return sum;
 }
 
 void record_corpus(const Corpus& corpus, Trial& trial) {

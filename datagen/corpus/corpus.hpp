@@ -89,6 +89,10 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
 // What a result record stores about the corpus.
 Json corpus_json(const Manifest& manifest);
 
+// The sum of the sizes of all samples, after their forms are undone; and that of all objects.
+uint64_t bytes_of_samples(const Manifest& manifest);
+uint64_t bytes_of_objects(const Manifest& manifest);
+
 // Writes into the result record which corpus was measured. If it was scanned, also how many of its objects
 // could not be read.
 void record_corpus(const Corpus& corpus, Trial& trial);

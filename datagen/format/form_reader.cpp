@@ -94,8 +94,15 @@ class FormReader::Chunks {
     kept_ = {};
     row_bytes_ = array_.bytes() / array_.shape.front();
     chunk_rows_ = array_.chunk_shape.front();
+    // lzf makes fewer bytes from one than deflate. A file may have several such filters.
+    most_inflation_ = 1;
+    for (const ChunkFilter filter : array_.filters)
+      if (filter == ChunkFilter::deflate || filter == ChunkFilter::lzf)
+        most_inflation_ = std::min<uint64_t>(most_inflation_ * kMostGzipInflation, UINT32_MAX);
     return success();
   }
+
+  void forget() { kept_ = {}; }
 
   Result<std::span<const std::byte>> read(ByteWindow& stored, const SampleExtent& extent) {
     if (extent.bytes == 0) return std::span<const std::byte>();
@@ -127,7 +134,7 @@ class FormReader::Chunks {
     if (!are_all_written && rows.bytes > kMostFilledBytes)
       return stored.error(Errc::unsupported, array_.chunks[range.first].offset,
                           fmt::format("{} bytes at once, of which some were never written", rows.bytes));
-    if (are_all_written && rows.bytes / kMostGzipInflation > stored_bytes)
+    if (are_all_written && rows.bytes / most_inflation_ > stored_bytes)
       return stored.error(Errc::corrupt, array_.chunks[range.first].offset,
                           fmt::format("chunks of {} bytes cannot hold {}", stored_bytes, rows.bytes));
     PENSTOCK_TRY(grow(rows_, rows.bytes));
@@ -135,7 +142,7 @@ class FormReader::Chunks {
     for (size_t i = range.first; i < range.end; ++i) {
       const ChunkedArray::Chunk& chunk = array_.chunks[i];
       if (chunk.bytes() == 0) continue;
-      if (array_.chunk_bytes() / kMostGzipInflation > chunk.bytes())
+      if (array_.chunk_bytes() / most_inflation_ > chunk.bytes())
         return stored.error(
             Errc::corrupt, chunk.offset,
             fmt::format("a chunk of {} bytes cannot hold {}", chunk.bytes(), array_.chunk_bytes()));
@@ -210,6 +217,7 @@ class FormReader::Chunks {
   std::optional<ChunkOpener> opener_;
   uint64_t row_bytes_ = 1;
   uint64_t chunk_rows_ = 1;
+  uint64_t most_inflation_ = 1;  // the most bytes that the filters can make from one stored byte
   Buffer packed_;
   Buffer rows_;
   SampleExtent kept_;  // the bytes of the array that are in rows_
@@ -227,6 +235,8 @@ class FormReader::Stream {
     can_go_on_ = false;
     return success();
   }
+
+  void forget() { can_go_on_ = false; }
 
   Result<std::span<const std::byte>> read(ByteWindow& stored, const SampleExtent& extent) {
     if (extent.bytes == 0) return std::span<const std::byte>();
@@ -324,11 +334,16 @@ Result<void> FormReader::use(StoredForm form) {
   return chunks_->use(std::get<ChunkedArray>(std::move(form)));
 }
 
+void FormReader::forget() {
+  if (chunks_) chunks_->forget();
+  if (stream_) stream_->forget();
+}
+
 Result<std::span<const std::byte>> FormReader::read(ByteWindow& stored, const SampleExtent& extent) {
   return is_stream_ ? stream_->read(stored, extent) : chunks_->read(stored, extent);
 }
 
-Result<void> FormedSamples::use_form(uint32_t form) {
+Result<void> SampleUnpacker::use_form(uint32_t form) {
   if (form == form_in_use_) return success();
   form_in_use_ = 0;
   std::optional<StoredForm> decoded = decode_form(manifest_->form(form - 1));
@@ -339,8 +354,8 @@ Result<void> FormedSamples::use_form(uint32_t form) {
   return success();
 }
 
-Result<std::span<const std::byte>> FormedSamples::open_form(uint64_t sample,
-                                                            std::span<const std::byte> stored) {
+Result<std::span<const std::byte>> SampleUnpacker::open_form(uint64_t sample,
+                                                             std::span<const std::byte> stored) {
   const SampleEntry& entry = manifest_->sample(sample);
   const SampleExtent extent = manifest_->extent(sample);
   if (extent.bytes > most_bytes_)
@@ -351,7 +366,13 @@ Result<std::span<const std::byte>> FormedSamples::open_form(uint64_t sample,
   return reader_.read(window, extent);
 }
 
-Result<uint32_t> FormedSamples::crc32c_of(uint64_t sample, ByteWindow& object) {
+Result<uint32_t> SampleUnpacker::crc32c_of(uint64_t sample, std::span<const std::byte> stored) {
+  reader_.forget();
+  PENSTOCK_ASSIGN(const auto bytes, open(sample, stored));
+  return crc32c(bytes);
+}
+
+Result<uint32_t> SampleUnpacker::crc32c_of(uint64_t sample, ByteWindow& object) {
   SampleExtent rest = manifest_->extent(sample);
   PENSTOCK_TRY(use_form(manifest_->sample(sample).form));
   uint32_t crc = 0;

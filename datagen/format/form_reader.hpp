@@ -35,6 +35,9 @@ class FormReader {
   // live as long as it is used. Error: `unsupported` if the build lacks zlib and the form needs it.
   Result<void> use(StoredForm form);
 
+  // Forgets what earlier reads undid. The next read then uses nothing but its own `stored`.
+  void forget();
+
   // Returns bytes of the array or the stream; they are valid until the next call. `stored` has the stored
   // bytes, by their offsets in the object. Errors: `corrupt` if stored bytes are damaged. `truncated` if
   // `stored` lacks some of them. `exhausted` if there is no memory. `extent` must be inside the form.
@@ -48,11 +51,12 @@ class FormReader {
   bool is_stream_ = false;
 };
 
-// Reads those samples of a manifest that have forms. Only one thread at a time may use it.
-class FormedSamples {
+// Gives the bytes of a manifest's samples from their stored bytes, also if they have forms. Only one thread
+// at a time may use it.
+class SampleUnpacker {
  public:
   // Refuses samples of more than `most_bytes` bytes. The manifest must outlive this object.
-  explicit FormedSamples(const Manifest& manifest, uint64_t most_bytes = UINT64_MAX)
+  explicit SampleUnpacker(const Manifest& manifest, uint64_t most_bytes = UINT64_MAX)
       : manifest_(&manifest), most_bytes_(most_bytes) {}
 
   // The bytes of a sample, whose entry has the bytes `stored`. If it has no form, this is `stored` itself;
@@ -62,6 +66,8 @@ class FormedSamples {
     if (manifest_->sample(sample).form == 0) return stored;
     return open_form(sample, stored);
   }
+  // The CRC32C of a sample from its stored bytes, and from nothing that was read before. Errors: as open().
+  Result<uint32_t> crc32c_of(uint64_t sample, std::span<const std::byte> stored);
   // The CRC32C of a sample that has a form. `object` is a window on its object. Never has more than 64 MiB of
   // the sample in memory.
   Result<uint32_t> crc32c_of(uint64_t sample, ByteWindow& object);

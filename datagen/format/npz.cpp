@@ -14,13 +14,13 @@
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/coalescing_writer.hpp"
 #include "datagen/format/format.hpp"
-#include "datagen/format/formed_window.hpp"
 #include "datagen/format/npy_header.hpp"
 #include "datagen/format/object_names.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_arrays.hpp"
 #include "datagen/format/scan_arrays.hpp"
 #include "datagen/format/sharded_format.hpp"
+#include "datagen/format/unpacked_window.hpp"
 #include "datagen/format/zip_archive.hpp"
 #include "io_backends/core/checksums/crc32.hpp"
 
@@ -143,7 +143,7 @@ class NpzScan {
         window_, arrays_, field, std::move(unread_),
         [this](size_t array, bool /*by_rows*/) -> Result<ArrayExtent> {
           ArrayExtent extent = extents_[array];
-          PENSTOCK_ASSIGN(extent.formed, inflated(*extent_members_[array]));
+          PENSTOCK_ASSIGN(extent.unpacked, inflated(*extent_members_[array]));
           return extent;
         },
         visit_sample);

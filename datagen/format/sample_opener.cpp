@@ -55,7 +55,7 @@ Result<SampleOpener> SampleOpener::make(std::string_view codec, uint64_t max_rec
 
 Result<SampleOpener> SampleOpener::make(const Manifest& manifest, uint64_t max_record_bytes) {
   PENSTOCK_ASSIGN(SampleOpener opener, make(manifest.facts().codec, max_record_bytes));
-  if (manifest.forms() > 0) opener.forms_.emplace(manifest, max_record_bytes);
+  if (manifest.forms() > 0) opener.unpacker_.emplace(manifest, max_record_bytes);
   return opener;
 }
 

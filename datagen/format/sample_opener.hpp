@@ -43,11 +43,11 @@ class SampleOpener {
   // Memory: never more than deflate can produce from `stored`.
   Result<std::span<const std::byte>> open(std::span<const std::byte> stored);
   // The same for sample number `sample` of the manifest: undoes its form first. More errors: those of
-  // FormedSamples.
+  // SampleUnpacker.
   Result<std::span<const std::byte>> open(uint64_t sample, std::span<const std::byte> stored) {
-    if (!forms_) return open(stored);
-    PENSTOCK_ASSIGN(const auto formed, forms_->open(sample, stored));
-    return open(formed);
+    if (!unpacker_) return open(stored);
+    PENSTOCK_ASSIGN(const auto unpacked, unpacker_->open(sample, stored));
+    return open(unpacked);
   }
 
  private:
@@ -61,7 +61,7 @@ class SampleOpener {
   uint64_t max_record_bytes_;
   std::optional<StreamInflater> inflater_;
   Buffer record_;
-  std::optional<FormedSamples> forms_;  // set if samples have forms
+  std::optional<SampleUnpacker> unpacker_;  // set if samples have forms
 };
 
 }  // namespace penstock

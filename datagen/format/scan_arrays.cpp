@@ -28,23 +28,23 @@ Placement row_at(const ArrayExtent& extent, uint64_t row, uint64_t row_bytes) {
 
 // Where the bytes of the array can be read, at the offsets of row_at().
 ByteWindow& source_of(ObjectWindow& window, const ArrayExtent& extent) {
-  if (extent.formed) return *extent.formed;
+  if (extent.unpacked) return *extent.unpacked;
   return window;
 }
 
 // A sample that is at `place` in source_of().
 Result<Format::FoundSample> sample_at(const ArrayExtent& extent, const Placement& place) {
-  if (!extent.formed) return Format::FoundSample{.label_name = {}, .placement = place};
+  if (!extent.unpacked) return Format::FoundSample{.label_name = {}, .placement = place};
   const SampleExtent bytes{place.offset, place.length};
-  PENSTOCK_ASSIGN(const Extent stored, extent.formed->stored_range(bytes));
+  PENSTOCK_ASSIGN(const Extent stored, extent.unpacked->stored_range(bytes));
   return Format::FoundSample{.label_name = {},
                              .placement = {stored.offset, stored.length},
-                             .form = extent.formed->form(),
+                             .form = extent.unpacked->form(),
                              .extent = bytes};
 }
 
 Result<void> finish(const ArrayExtent& extent) {
-  return extent.formed ? extent.formed->finish() : success();
+  return extent.unpacked ? extent.unpacked->finish() : success();
 }
 
 // The values of an array of integers of up to 64 bits.

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "datagen/format/format.hpp"
-#include "datagen/format/formed_window.hpp"
 #include "datagen/format/object_window.hpp"
 #include "datagen/format/sample_arrays.hpp"
+#include "datagen/format/unpacked_window.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
@@ -23,7 +23,7 @@ namespace penstock {
 // Where the bytes of an array are: contiguous, or in chunks of rows_per_chunk rows each, or stored in another
 // form. All bytes are inside the object.
 struct ArrayExtent {
-  uint64_t offset = 0;  // offset of the first byte, if there are no chunks; in `formed`, if that is set
+  uint64_t offset = 0;  // offset of the first byte, if there are no chunks; in `unpacked`, if that is set
   uint64_t item_bytes = 1;
   bool is_signed = false;
   bool big_endian = false;
@@ -32,7 +32,7 @@ struct ArrayExtent {
   uint64_t rows_per_chunk = 1;
   // Set if the bytes are not in the object as they are: the window on them. Then the members above for chunks
   // are not used.
-  std::shared_ptr<FormedWindow> formed{};
+  std::shared_ptr<UnpackedWindow> unpacked{};
 };
 
 // The codec of a sample that is stored as plain bytes: "jpeg", "png" or "raw", by its first bytes.

@@ -48,17 +48,17 @@ class ScanFixture {
     PENSTOCK_TRY(writer->append(bytes));
     PENSTOCK_TRY(writer->publish(Durability::visible));
     std::vector<Sample> samples;
-    std::vector<Formed> formed;
+    std::vector<SampleInForm> in_forms;
     const Result<void> scanned = format_->scan(
         *tier_.backend, {.name = name_, .bytes = bytes.size()}, [&](const Format::FoundSample& found) {
           const Placement& at = found.placement;
           require(at.offset <= bytes.size() && at.length <= bytes.size() - at.offset,
                   "a placement outside the object");
           samples.push_back({std::string(found.label_name), at, std::string(found.codec)});
-          if (found.form && formed.size() < 16) formed.push_back({found.form, found.extent, at});
+          if (found.form && in_forms.size() < 16) in_forms.push_back({found.form, found.extent, at});
         });
-    for (const Formed& one : formed)
-      if (scanned.ok()) read_formed(bytes, one);
+    for (const SampleInForm& one : in_forms)
+      if (scanned.ok()) read_in_form(bytes, one);
     if (scanned.ok()) return samples;
     const Error& error = scanned.error();
     require(error.code == Errc::corrupt || error.code == Errc::truncated || error.code == Errc::unsupported,
@@ -68,7 +68,7 @@ class ScanFixture {
   }
 
  private:
-  struct Formed {
+  struct SampleInForm {
     SampleForm form;
     SampleExtent extent;
     Placement stored;
@@ -76,7 +76,7 @@ class ScanFixture {
 
   // Reads a sample by its form. It must not read bytes outside its placement, or return another number of
   // bytes.
-  static void read_formed(std::span<const std::byte> object, const Formed& sample) {
+  static void read_in_form(std::span<const std::byte> object, const SampleInForm& sample) {
     std::optional<StoredForm> form = decode_form(*sample.form);
     require(form.has_value(), "a form that contradicts itself");
     require(sample.extent.offset + sample.extent.bytes <= form_bytes(*form), "a sample outside its form");

@@ -21,6 +21,7 @@
 #include "datagen/format/sharded_format.hpp"
 #include "datagen/format/tf_example.hpp"
 #include "datagen/format/tfrecord_gzip.hpp"
+#include "datagen/format/unpacked_window.hpp"
 #include "io_backends/core/checksums/crc32c.hpp"
 #include "io_backends/core/checksums/tfrecord_framing.hpp"
 #include "io_backends/core/text.hpp"
@@ -280,7 +281,14 @@ class TfRecord final : public ShardedFormat {
         inspected == kTfRecordHeaderBytes && tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>());
     if (is_record) return std::optional<DeflateFormat>();
     if (begins_as_gzip(bytes)) return std::optional(DeflateFormat::gzip);
-    return begins_as_zlib(bytes) ? std::optional(DeflateFormat::zlib) : std::nullopt;
+    if (!begins_as_zlib(bytes)) return std::optional<DeflateFormat>();
+    // Other bytes often begin so, too. What is inflated must begin as a record.
+    PENSTOCK_ASSIGN(const auto stream, StreamWindow::make(window, DeflateFormat::zlib, {0, window.size()}));
+    const Result<bool> is_empty = stream->ends_at(0);
+    if (is_empty.ok() && *is_empty) return std::optional(DeflateFormat::zlib);
+    const auto header = stream->at(0, kTfRecordHeaderBytes);
+    const bool is_stream = header.ok() && tfrecord_payload_bytes(header->first<kTfRecordHeaderBytes>());
+    return is_stream || !kVerifyChecksums ? std::optional(DeflateFormat::zlib) : std::nullopt;
   }
 
   static Result<Extent> next_message(ObjectWindow& window, uint64_t at) {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "datagen/format/byte_order.hpp"
-#include "datagen/format/formed_window.hpp"
 #include "datagen/format/tf_example.hpp"
+#include "datagen/format/unpacked_window.hpp"
 #include "io_backends/core/checksums/tfrecord_framing.hpp"
 
 namespace penstock {

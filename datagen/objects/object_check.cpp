@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "datagen/format/form_reader.hpp"
@@ -61,9 +62,9 @@ Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buf
 namespace {
 
 // Computes the CRC32C of those samples of an object that have forms.
-class FormedCrcs {
+class UnpackedCrcs {
  public:
-  FormedCrcs(Reader& reader, const Manifest& manifest, uint64_t object)
+  UnpackedCrcs(Reader& reader, const Manifest& manifest, uint64_t object)
       : samples_(manifest),
         window_(reader, {.name = std::string(manifest.object_name(object, name_)),
                          .bytes = manifest.object_bytes(object)}) {}
@@ -71,7 +72,7 @@ class FormedCrcs {
 
  private:
   std::string name_;
-  FormedSamples samples_;
+  SampleUnpacker samples_;
   ObjectWindow window_;
 };
 
@@ -133,11 +134,12 @@ Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const Ob
   }
   PieceReader pieces(reader, bytes, buffer);
   Buffer second_buffer;
-  FormedCrcs formed(reader, manifest, object);
+  std::optional<UnpackedCrcs> unpacked_crcs;
+  if (manifest.forms() > 0) unpacked_crcs.emplace(reader, manifest, object);
   Result<void> visited = index.for_each_sample(object, [&](uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
     if (entry.form != 0) {
-      PENSTOCK_ASSIGN(const uint32_t crc, formed.crc32c_of(sample));
+      PENSTOCK_ASSIGN(const uint32_t crc, unpacked_crcs->crc32c_of(sample));
       visit(sample, crc);
       return success();
     }
@@ -251,11 +253,12 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
     return verdict;
   }
   if (!manifest.facts().checksums) return verdict;
-  FormedCrcs formed(**reader, manifest, object);
+  std::optional<UnpackedCrcs> unpacked_crcs;
+  if (manifest.forms() > 0) unpacked_crcs.emplace(**reader, manifest, object);
   const Result<void> compared = index.for_each_sample(object, [&](uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
     PENSTOCK_ASSIGN(const uint32_t crc, entry.form != 0
-                                            ? formed.crc32c_of(sample)
+                                            ? unpacked_crcs->crc32c_of(sample)
                                             : crc32c_of(**reader, entry.offset, entry.length, buffer));
     compare_sample(sample, crc);
     return success();

@@ -36,13 +36,15 @@ uint64_t bytes_for_samples() {
   return free_bytes != 0 ? free_bytes - free_bytes / 16 : std::numeric_limits<uint64_t>::max();
 }
 
-Result<void> undo_form(FormedSamples& forms, uint64_t index, std::string_view name, StoredSample& sample) {
-  const auto formed = forms.open(index, sample.bytes);
-  if (!formed.ok()) return make_error(formed.error().code, "cannot use '{}': {}", name, formed.error().what);
-  if (formed->data() == sample.bytes.data()) return success();  // it has no form
-  sample.memory.grow(formed->size());
-  const std::span<std::byte> copy = sample.memory.first(formed->size());
-  std::copy(formed->begin(), formed->end(), copy.begin());
+Result<void> undo_stored_form(SampleUnpacker& unpacker, uint64_t index, std::string_view name,
+                              StoredSample& sample) {
+  const auto unpacked = unpacker.open(index, sample.bytes);
+  if (!unpacked.ok())
+    return make_error(unpacked.error().code, "cannot use '{}': {}", name, unpacked.error().what);
+  if (unpacked->data() == sample.bytes.data()) return success();  // it has no form
+  sample.memory.grow(unpacked->size());
+  const std::span<std::byte> copy = sample.memory.first(unpacked->size());
+  std::copy(unpacked->begin(), unpacked->end(), copy.begin());
   sample.bytes = copy;
   return success();
 }

@@ -44,9 +44,10 @@ struct StoredSample {
   std::unique_ptr<Reader> reader;
 };
 
-// If sample number `index` of the manifest has a form, undoes it: replaces the stored bytes in `sample` by
-// the sample's own. An error names the object `name`.
-Result<void> undo_form(FormedSamples& forms, uint64_t index, std::string_view name, StoredSample& sample);
+// If sample number `index` of the manifest has a form, replaces the stored bytes in `sample` by the sample's
+// own bytes. An error names the object `name`.
+Result<void> undo_stored_form(SampleUnpacker& unpacker, uint64_t index, std::string_view name,
+                              StoredSample& sample);
 
 // One batch. `memory` is aligned to kBufferAlignment. Each vector has one entry for each slot.
 struct Batch {

@@ -72,7 +72,7 @@ void FileBatches::set_slot_facts(size_t slot, uint64_t position) {
   const SampleEntry& entry = settings_.corpus->sample(index);
   batch_.index[slot] = index;
   batch_.label[slot] = entry.label;
-  batch_.length[slot] = settings_.corpus->extent(index).bytes;
+  batch_.length[slot] = entry.length;
 }
 
 const Batch* FileBatches::view_batch() {

@@ -202,7 +202,7 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
         PENSTOCK_ASSIGN(worker.transform, settings.app_transform->make());
         PENSTOCK_ASSIGN(worker.opener, SampleOpener::make(*settings.manifest));
       }
-      if (settings.manifest->forms() > 0) worker.forms.emplace(*settings.manifest);
+      if (settings.manifest->forms() > 0) worker.unpacker.emplace(*settings.manifest);
       worker.new_tickets.reserve(settings.depth);
       worker.pending_tickets.reserve(settings.depth);
       worker.timer = StageTimer(kFirstOwnPart + settings.app_transform->stages.size());
@@ -350,11 +350,12 @@ Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) 
     } else {
       StoredSample& stored = batch.stored[ticket.slot];
       worker.reader->move_to(stored);
-      if (worker.forms) PENSTOCK_TRY(undo_form(*worker.forms, ticket.index, sample.name, stored));
+      if (worker.unpacker)
+        PENSTOCK_TRY(undo_stored_form(*worker.unpacker, ticket.index, sample.name, stored));
     }
     batch.index[ticket.slot] = ticket.index;
     batch.label[ticket.slot] = settings_.manifest->sample(ticket.index).label;
-    batch.length[ticket.slot] = settings_.manifest->extent(ticket.index).bytes;
+    batch.length[ticket.slot] = settings_.manifest->sample(ticket.index).length;
     return {};
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory left for sample " + std::to_string(ticket.index));

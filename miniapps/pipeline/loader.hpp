@@ -152,10 +152,10 @@ class BatchLoader final : public BatchSource {
   struct Worker {
     std::unique_ptr<SampleTransform> transform;
     std::optional<SampleOpener> opener;
-    std::optional<FormedSamples> forms;    // if samples have forms
-    std::unique_ptr<SampleLoader> reader;  // exists only while the worker's thread runs
-    std::vector<Ticket> new_tickets;       // taken from the plan, their reads not requested yet
-    std::vector<Ticket> pending_tickets;   // tickets whose outcome is not recorded yet; protected by mutex_
+    std::optional<SampleUnpacker> unpacker;  // if samples have forms
+    std::unique_ptr<SampleLoader> reader;    // exists only while the worker's thread runs
+    std::vector<Ticket> new_tickets;         // taken from the plan, their reads not requested yet
+    std::vector<Ticket> pending_tickets;     // tickets whose outcome is not recorded yet; protected by mutex_
     StageTimer timer{1};
     PictureWarningCounts pictures;  // of samples whose outcome is not recorded yet
     // mutex_ protects the following three members.

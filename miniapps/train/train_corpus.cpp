@@ -113,7 +113,8 @@ std::vector<std::string> compare_with_workload(const TrainPlan& plan) {
     differences.push_back("the workload is about " + format_count(plan.described_samples) + " samples in " +
                           plan.described_format + ", '" + corpus.name + "' has " + format_count(samples) +
                           (format.empty() ? "" : " in " + format));
-  const double mean_bytes = double(corpus.manifest.payload_bytes()) / double(std::max<uint64_t>(1, samples));
+  const double mean_bytes =
+      double(bytes_of_samples(corpus.manifest)) / double(std::max<uint64_t>(1, samples));
   const double described_bytes = plan.described_sample_bytes;
   if (described_bytes > 0 &&
       (mean_bytes > described_bytes * kSameSize || mean_bytes * kSameSize < described_bytes))

@@ -46,7 +46,7 @@ class ChunkFinder {
  private:
   struct Numbered {
     uint64_t number;  // in row-major order
-    Hdf5Chunk chunk;
+    ChunkedArray::Chunk chunk;
   };
 
   Error error(Errc code, std::string_view what) const {
@@ -118,11 +118,13 @@ class ChunkFinder {
       bytes = found_.chunk_bytes;
       not_applied = ~0U;
     }
+    // A chunk without bytes would be taken for one that was never written.
+    if (bytes == 0) return corrupt(fmt::format("chunk {} has no bytes", number));
     PENSTOCK_ASSIGN(const uint64_t offset, source_.file_offset(address, bytes));
     if (numbered_.size() == count_)
       return corrupt(fmt::format("its index has more chunks than its {}", count_));
     are_in_order_ = are_in_order_ && number == numbered_.size();
-    numbered_.push_back({number, {offset, bytes, not_applied}});
+    numbered_.push_back({number, ChunkedArray::Chunk::make(offset, bytes, not_applied)});
     return success();
   }
 

@@ -7,20 +7,15 @@
 
 #include "datagen/format/hdf5/hdf5_object.hpp"
 #include "datagen/format/hdf5/hdf5_source.hpp"
+#include "datagen/manifest/stored_form.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {
 
-struct Hdf5Chunk {
-  uint64_t offset = 0;       // offset in the object
-  uint64_t bytes = 0;        // number of stored bytes; 0: the chunk was never written and has the fill value
-  uint32_t not_applied = 0;  // bit i: filter i of the dataset was not applied to this chunk
-};
-
 struct Hdf5Chunks {
-  std::vector<uint64_t> grid{};     // number of chunks along each dimension
-  std::vector<Hdf5Chunk> chunks{};  // in row-major order of `grid`
-  uint64_t chunk_bytes = 0;         // bytes of a chunk without filters
+  std::vector<uint64_t> grid{};               // number of chunks along each dimension
+  std::vector<ChunkedArray::Chunk> chunks{};  // in row-major order of `grid`
+  uint64_t chunk_bytes = 0;                   // bytes of a chunk without filters
   bool are_all_written = true;
 };
 

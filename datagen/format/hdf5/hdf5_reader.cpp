@@ -137,7 +137,7 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
   constexpr size_t kMostFilters = 8;  // ChunkedArray::filters
   if (object.filters.size() > kMostFilters)
     return error_of(array, Errc::unsupported, fmt::format("it has {} filters", object.filters.size()));
-  PENSTOCK_ASSIGN(const Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
+  PENSTOCK_ASSIGN(Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
   if (!found.are_all_written && !object.fill_value.empty() && object.fill_value.size() != object.item_bytes)
     return error_of(array, Errc::corrupt, "its fill value has another size than its elements");
   extent.rows_per_chunk = object.chunk_shape.front();
@@ -150,23 +150,19 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
     are_adjacent = found.chunks[i].offset == extent.offset + i * found.chunk_bytes;
   if (are_adjacent) return success();  // the offset is enough
   if (has_whole_rows && by_rows) {
-    for (const Hdf5Chunk& chunk : found.chunks) extent.chunks.push_back(chunk.offset);
+    for (const ChunkedArray::Chunk& chunk : found.chunks) extent.chunks.push_back(chunk.offset);
     return success();
   }
-  std::vector<ChunkedArray::Chunk> chunks;
-  chunks.reserve(found.chunks.size());
-  for (const Hdf5Chunk& chunk : found.chunks)
-    chunks.push_back(ChunkedArray::Chunk::make(chunk.offset, chunk.bytes, chunk.not_applied));
-  auto formed = ChunkWindow::make(window_,
-                                  {.item_bytes = object.item_bytes,
-                                   .shape = stored.shape,
-                                   .chunk_shape = object.chunk_shape,
-                                   .filters = object.filters,
-                                   .shuffled_bytes = object.shuffled_bytes,
-                                   .fill_value = from_little_endian(object.fill_value)},
-                                  std::move(chunks));
-  if (!formed.ok()) return error_of(array, formed.error().code, formed.error().what);
-  extent.formed = *std::move(formed);
+  auto unpacked = ChunkWindow::make(window_,
+                                    {.item_bytes = object.item_bytes,
+                                     .shape = stored.shape,
+                                     .chunk_shape = object.chunk_shape,
+                                     .filters = object.filters,
+                                     .shuffled_bytes = object.shuffled_bytes,
+                                     .fill_value = from_little_endian(object.fill_value)},
+                                    std::move(found.chunks));
+  if (!unpacked.ok()) return error_of(array, unpacked.error().code, unpacked.error().what);
+  extent.unpacked = *std::move(unpacked);
   extent.offset = 0;
   return success();
 }

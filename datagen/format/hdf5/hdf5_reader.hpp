@@ -28,8 +28,8 @@ class Hdf5Reader {
   const UnreadArrays& unread() const { return unread_; }
 
   // Returns where the bytes of arrays()[array] are. If `by_rows`, only the bytes of each row must be
-  // together. ArrayExtent::formed is set if they are not, or are filtered; it refers to the reader's window.
-  // If they cannot be read, the error is `unsupported`; it names the dataset and says why.
+  // together. ArrayExtent::unpacked is set if they are not, or are filtered; it refers to the reader's
+  // window. If they cannot be read, the error is `unsupported`; it names the dataset and says why.
   Result<ArrayExtent> locate(size_t array, bool by_rows);
 
  private:

@@ -31,8 +31,8 @@ Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& sto
   const auto bytes_at = [&](uint64_t offset, uint64_t bytes) {
     return file.subspan(size_t(offset), size_t(bytes));
   };
-  if (extent.formed) {
-    PENSTOCK_ASSIGN(const auto bytes, extent.formed->at(0, size_t(stored.bytes)));
+  if (extent.unpacked) {
+    PENSTOCK_ASSIGN(const auto bytes, extent.unpacked->at(0, size_t(stored.bytes)));
     rows.own = std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
     rows.chunks.emplace_back(*rows.own);
     return rows;

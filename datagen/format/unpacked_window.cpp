@@ -1,4 +1,4 @@
-#include "datagen/format/formed_window.hpp"
+#include "datagen/format/unpacked_window.hpp"
 
 #include <fmt/format.h>
 
@@ -23,12 +23,12 @@ ChunkWindow::ChunkWindow(ByteWindow& object, ChunkedArray array, std::vector<Chu
   array_.chunks = chunks_;
 }
 
-Result<std::shared_ptr<FormedWindow>> ChunkWindow::make(ByteWindow& object, ChunkedArray array,
-                                                        std::vector<ChunkedArray::Chunk> chunks) {
+Result<std::shared_ptr<UnpackedWindow>> ChunkWindow::make(ByteWindow& object, ChunkedArray array,
+                                                          std::vector<ChunkedArray::Chunk> chunks) {
   std::shared_ptr<ChunkWindow> window(new ChunkWindow(object, std::move(array), std::move(chunks)));
   PENSTOCK_TRY(window->reader_.use(window->array_));
   *window->form_ = encode_form(window->array_);
-  return std::shared_ptr<FormedWindow>(std::move(window));
+  return std::shared_ptr<UnpackedWindow>(std::move(window));
 }
 
 Result<std::span<const std::byte>> ChunkWindow::at(uint64_t offset, size_t length) {

@@ -1,6 +1,6 @@
 // Tests samples that are stored in chunks or in compressed streams: what scans find of them, and reading them
 // by their forms.
-#include "datagen/format/formed_window.hpp"
+#include "datagen/format/unpacked_window.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ void append(Bytes& out, std::span<const std::byte> more) {
 
 // Bytes that compress to about half.
 Bytes some_bytes(size_t count, uint64_t seed) {
-  const RandomStream random(seed, "formed");
+  const RandomStream random(seed, "unpacked");
   Bytes out(count);
   for (size_t i = 0; i < count; ++i) out[i] = static_cast<std::byte>(random.bits(i) & 0x0fU);
   return out;
@@ -55,14 +55,14 @@ struct Scanned {
   SampleExtent extent;
 };
 
-class FormedScan : public ::testing::Test {
+class UnpackedScan : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!gzip_available().ok()) GTEST_SKIP() << gzip_available().error().what;
   }
 
   Result<std::vector<Scanned>> scan(std::string_view format, std::string_view name, const Bytes& object) {
-    const Tier tier = open_tier("mem:formed", kNoNamedTiers).value();
+    const Tier tier = open_tier("mem:unpacked", kNoNamedTiers).value();
     PENSTOCK_ASSIGN(const auto writer, tier.backend->create(name));
     PENSTOCK_TRY(writer->append(object));
     PENSTOCK_TRY(writer->publish(Durability::visible));
@@ -130,7 +130,7 @@ Records records(size_t count, size_t bytes) {
   return out;
 }
 
-TEST_F(FormedScan, RecordsOfOneGzipStream) {
+TEST_F(UnpackedScan, RecordsOfOneGzipStream) {
   for (const auto& [count, bytes] : {std::pair<size_t, size_t>{200, 40}, {40, 300000}, {3, 5 << 20}}) {
     const Records written = records(count, bytes);
     const Bytes object = gzip(written.plain);
@@ -142,7 +142,7 @@ TEST_F(FormedScan, RecordsOfOneGzipStream) {
   }
 }
 
-TEST_F(FormedScan, AReadBeginsNearTheSample) {
+TEST_F(UnpackedScan, AReadBeginsNearTheSample) {
   const Records written = records(100, 200000);
   const Bytes object = gzip(written.plain);
   const auto found = scan("tfrecord", "a.tfrecord.gz", object);
@@ -154,7 +154,7 @@ TEST_F(FormedScan, AReadBeginsNearTheSample) {
   for (const Scanned& sample : *found) EXPECT_LT(sample.placement.length, object.size() / 5);
 }
 
-TEST_F(FormedScan, RecordsMayCrossMembers) {
+TEST_F(UnpackedScan, RecordsMayCrossMembers) {
   const Records written = records(50, 30000);
   Bytes object;
   for (std::span<const std::byte> rest(written.plain); !rest.empty();) {
@@ -167,7 +167,7 @@ TEST_F(FormedScan, RecordsMayCrossMembers) {
   expect_samples(object, *found, written.payloads);
 }
 
-TEST_F(FormedScan, RecordsOfAZlibStream) {
+TEST_F(UnpackedScan, RecordsOfAZlibStream) {
   // A stream of zlib with stored blocks: two header bytes, blocks of at most 65535 bytes, Adler-32.
   const Records written = records(30, 9000);
   Bytes object{std::byte{0x78}, std::byte{0x01}};
@@ -196,7 +196,20 @@ TEST_F(FormedScan, RecordsOfAZlibStream) {
   EXPECT_ERRC(Errc::corrupt, scan("tfrecord", "a.tfrecord", object));
 }
 
-TEST_F(FormedScan, DamageOfAStreamIsFound) {
+TEST_F(UnpackedScan, BytesThatOnlyBeginAsZlibAreNoStream) {
+  Bytes object = some_bytes(500, 9);
+  object[0] = std::byte{0x78};
+  object[1] = std::byte{0x9c};
+  EXPECT_ERRC(Errc::corrupt, scan("tfrecord", "a.tfrecord", object), "no TFRecord");
+  // zlib's stream of no bytes
+  const Bytes empty{std::byte{0x78}, std::byte{0x9c}, std::byte{3}, std::byte{0},
+                    std::byte{0},    std::byte{0},    std::byte{0}, std::byte{1}};
+  const auto none = scan("tfrecord", "a.tfrecord", empty);
+  ASSERT_OK(none);
+  EXPECT_TRUE(none->empty());
+}
+
+TEST_F(UnpackedScan, DamageOfAStreamIsFound) {
   const Records written = records(20, 400);
   const Bytes whole = gzip(written.plain);
   for (size_t cut = 20; cut < whole.size(); cut += 37)
@@ -264,7 +277,7 @@ Bytes npy_of(Element element, const std::vector<uint64_t>& shape, std::span<cons
   return out;
 }
 
-TEST_F(FormedScan, RowsOfACompressedArchive) {
+TEST_F(UnpackedScan, RowsOfACompressedArchive) {
   const Bytes pixels = some_bytes(30 * 70000, 5);
   Bytes labels;
   for (uint8_t i = 0; i < 30; ++i) labels.push_back(static_cast<std::byte>(i % 4));
@@ -279,7 +292,7 @@ TEST_F(FormedScan, RowsOfACompressedArchive) {
   EXPECT_EQ((*found)[7].label, "3");
 }
 
-TEST_F(FormedScan, EachArrayOfACompressedArchiveHasAForm) {
+TEST_F(UnpackedScan, EachArrayOfACompressedArchiveHasAForm) {
   std::vector<std::pair<std::string, Bytes>> files;
   std::vector<Bytes> expected;
   for (size_t i = 0; i < 12; ++i) {
@@ -293,7 +306,7 @@ TEST_F(FormedScan, EachArrayOfACompressedArchiveHasAForm) {
   EXPECT_NE(found->front().form, found->back().form);
 }
 
-TEST_F(FormedScan, DamageOfACompressedArchiveIsFound) {
+TEST_F(UnpackedScan, DamageOfACompressedArchiveIsFound) {
   const Bytes pixels = some_bytes(4000, 5);
   const Bytes whole = zip_of({{"x.npy", npy_of(Element::u8, {4, 1000}, pixels)}});
   for (size_t bit = 8 * 40; bit < 8 * (whole.size() - 80); bit += 11) {
@@ -387,6 +400,60 @@ TEST(FormReader, PutsRowsTogether) {
     ASSERT_OK(odd);
     EXPECT_TRUE(std::ranges::equal(*odd, std::span(made->plain).subspan(1, made->plain.size() - 2)));
   }
+}
+
+TEST(FormReader, ACheckUsesNothingThatWasReadBefore) {
+  const auto made = cut({10, 6}, {5, 4}, 1);
+  ManifestBuilder builder(ManifestFacts{});
+  builder.add_object("a", made->object.size());
+  const uint32_t form = builder.add_form(encode_form(made->array));
+  for (uint64_t i = 0; i < 10; ++i) {
+    const Extent range = stored_range(made->array, {6 * i, 6});
+    builder.add_sample({.offset = range.offset, .length = range.length, .form = form}, {6 * i, 6});
+  }
+  const Manifest manifest = Manifest::from_bytes(builder.finish().value()).value();
+  SampleUnpacker unpacker(manifest);
+  Bytes object = made->object;
+  const auto stored = [&](uint64_t sample) {
+    const SampleEntry& entry = manifest.sample(sample);
+    return std::span<const std::byte>(object).subspan(entry.offset, entry.length);
+  };
+  const uint32_t right = unpacker.crc32c_of(1, stored(1)).value();
+  EXPECT_EQ(right, crc32c(std::span(made->plain).subspan(6, 6)));
+  // Sample 1 is in the same chunks as sample 0, which is unpacked before the object changes.
+  ASSERT_OK(unpacker.open(0, stored(0)));
+  for (std::byte& byte : object) byte ^= std::byte{1};
+  EXPECT_NE(unpacker.crc32c_of(1, stored(1)).value(), right);
+}
+
+TEST(FormReader, TwoCompressingFiltersMayMakeMoreThanOne) {
+  // In the format of LZF: one zero, and 4,000 references of 264 bytes to the byte before. It repeats itself
+  // every three bytes, so that it is compressed a second time in the same way.
+  Bytes inner{std::byte{0}, std::byte{0}};
+  const auto add_reference = [](Bytes& out, uint8_t length_minus_9, uint8_t distance_minus_1) {
+    out.insert(out.end(), {std::byte{0xe0}, std::byte{length_minus_9}, std::byte{distance_minus_1}});
+  };
+  for (int i = 0; i < 4000; ++i) add_reference(inner, 255, 0);
+  Bytes outer{std::byte{4}};
+  append(outer, std::span(inner).first(5));
+  for (size_t left = inner.size() - 5; left > 0;) {
+    const size_t length = std::min<size_t>(left, 264);
+    add_reference(outer, uint8_t(length - 9), 2);
+    left -= length;
+  }
+  constexpr uint64_t kBytes = 1 + 4000 * 264;
+  ASSERT_GT(kBytes / outer.size(), kMostGzipInflation);
+  const std::vector<Chunk> chunks{Chunk::make(0, outer.size(), 0)};
+  const auto words = encode_form(ChunkedArray{.shape = {kBytes},
+                                              .chunk_shape = {kBytes},
+                                              .filters = {ChunkFilter::lzf, ChunkFilter::lzf},
+                                              .chunks = chunks});
+  FormReader reader;
+  ASSERT_OK(reader.use(decode_form(words).value()));
+  MemoryWindow stored(outer);
+  const auto bytes = reader.read(stored, {0, kBytes});
+  ASSERT_OK(bytes);
+  EXPECT_TRUE(std::all_of(bytes->begin(), bytes->end(), [](std::byte byte) { return byte == std::byte{0}; }));
 }
 
 TEST(FormReader, MissingBytesAreErrors) {

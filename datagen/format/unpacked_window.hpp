@@ -21,7 +21,7 @@
 namespace penstock {
 
 // Offsets are those in the array or the stream, after all is undone.
-class FormedWindow : public ByteWindow {
+class UnpackedWindow : public ByteWindow {
  public:
   // The part of the object that must be read to get these bytes. Samples must be asked for in the order of
   // their offsets.
@@ -35,11 +35,11 @@ class FormedWindow : public ByteWindow {
 };
 
 // A window on an array in chunks.
-class ChunkWindow final : public FormedWindow {
+class ChunkWindow final : public UnpackedWindow {
  public:
   // `object` must outlive the window.
-  static Result<std::shared_ptr<FormedWindow>> make(ByteWindow& object, ChunkedArray array,
-                                                    std::vector<ChunkedArray::Chunk> chunks);
+  static Result<std::shared_ptr<UnpackedWindow>> make(ByteWindow& object, ChunkedArray array,
+                                                      std::vector<ChunkedArray::Chunk> chunks);
 
   Result<std::span<const std::byte>> at(uint64_t offset, size_t length) override;
   uint64_t end() const override { return array_.bytes(); }
@@ -61,7 +61,7 @@ class ChunkWindow final : public FormedWindow {
 // A window on the inflated bytes of compressed streams that follow one another. It inflates them once, from
 // front to back, and only a part of them is in memory. A read may drop the bytes before its offset, and a
 // read of dropped bytes is `unsupported`. `length` of at() is at most 64 KiB.
-class StreamWindow final : public FormedWindow {
+class StreamWindow final : public UnpackedWindow {
  public:
   // The streams are the `extent` of the object, which must outlive the window. Only gzip may have more than
   // one.
