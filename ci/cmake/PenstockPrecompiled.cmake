@@ -2,7 +2,7 @@
 # the sanitizers use them for all files, `release` only for tests. So each file of the product has to include what it uses.
 set(PENSTOCK_PRECOMPILE "OFF" CACHE STRING "Parse the headers that nearly every file includes once for a build: ON, OFF or tests")
 set(PENSTOCK_PRECOMPILED <algorithm> <array> <atomic> <chrono> <filesystem> <functional> <map> <memory> <mutex> <optional>
-                         <set> <span> <string> <string_view> <thread> <utility> <vector> <fmt/format.h> <nlohmann/json.hpp>)
+                         <set> <span> <string> <string_view> <thread> <utility> <vector> <fmt/format.h>)
 
 # penstock_precompiled(TARGET KIND): gives TARGET the headers of KIND: `library`, or `test` (also GoogleTest; compiled as for
 # executables and not optimised).
@@ -14,7 +14,7 @@ function(penstock_precompiled target kind)
   if(NOT TARGET ${headers})
     file(WRITE ${PROJECT_BINARY_DIR}/${headers}.cpp "")
     add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
-    target_link_libraries(${headers} PRIVATE penstock_build Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
+    target_link_libraries(${headers} PRIVATE penstock_build Threads::Threads fmt::fmt)
     target_precompile_headers(${headers} PRIVATE ${PENSTOCK_PRECOMPILED})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")  # it compares times of files, which a cache of objects does not keep
       target_compile_options(${headers} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")
@@ -25,6 +25,6 @@ function(penstock_precompiled target kind)
       target_compile_options(${headers} PRIVATE -fPIE ${PENSTOCK_TEST_OPTIONS})
     endif()
   endif()
-  target_link_libraries(${target} PRIVATE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)  # the headers were parsed with their definitions
+  target_link_libraries(${target} PRIVATE Threads::Threads fmt::fmt)  # the headers were parsed with their definitions
   target_precompile_headers(${target} REUSE_FROM ${headers})
 endfunction()

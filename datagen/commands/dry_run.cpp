@@ -17,14 +17,12 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/core/cli/table.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/system/cgroup.hpp"

@@ -7,12 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_names.hpp"
 #include "io_backends/core/cli/table.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/units.hpp"
 
 namespace penstock {

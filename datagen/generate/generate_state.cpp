@@ -7,10 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/checksums/crc32c.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/text.hpp"
 
 namespace penstock {

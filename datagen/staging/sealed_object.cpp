@@ -4,15 +4,11 @@
 
 #include <stdexcept>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
-namespace {
-
-constexpr int kMaxDepth = 6;
-
-}  // namespace
+namespace {}  // namespace
 
 std::string sealed_object_text(std::string_view kind, uint64_t format, const Json& members) {
   Json object{{"penstock", kind}, {"format", format}};
@@ -27,14 +23,8 @@ Result<Json> parse_sealed_object(std::string_view kind, uint64_t format, std::st
   };
   if (text.size() > kMostSealedBytes) return corrupt_error("is too large");
   while (text.ends_with('\n')) text.remove_suffix(1);
-  bool too_deep = false;
-  const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMaxDepth;
-    return depth <= kMaxDepth;
-  };
-  Json json = Json::parse(text.begin(), text.end(), check_depth, false);
-  if (json.is_discarded() || too_deep || !json.is_object())
-    return corrupt_error(fmt::format("is no {}, or is cut short", kind));
+  Json json = Json::try_parse(text).value_or(nullptr);
+  if (!json.is_object()) return corrupt_error(fmt::format("is no {}, or is cut short", kind));
   const auto kind_member = json.find("penstock");
   if (kind_member == json.end() || *kind_member != kind) return corrupt_error(fmt::format("is no {}", kind));
   if (const auto format_member = json.find("format"); format_member == json.end() || *format_member != format)

@@ -12,7 +12,7 @@
 #include <initializer_list>
 #include <vector>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/text.hpp"
 
 namespace penstock::s3 {
@@ -110,7 +110,7 @@ Result<Credentials> run_credential_process(const std::string& command) {
   if (status != 0)
     return failed(WIFEXITED(status) ? "exited with code " + std::to_string(WEXITSTATUS(status))
                                     : "was killed");
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = Json::try_parse(text).value_or(nullptr);
   const auto member = [&](const char* name) {
     const auto found = json.find(name);
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Json;
 
 constexpr std::string_view kManifestKind = "checkpoint";
 constexpr std::string_view kPartKind = "part of a checkpoint";
@@ -71,7 +71,7 @@ std::vector<CheckpointFile> files_from(const Json& rows) {
     files.push_back({.name = row.at("name").get<std::string>(),
                      .rank = count_at(row, "rank"),
                      .bytes = count_at(row, "bytes"),
-                     .chunks = chunks_from(row.at("chunks").get_ref<const std::string&>())});
+                     .chunks = chunks_from(row.at("chunks").get_string())});
   return files;
 }
 

@@ -15,9 +15,8 @@
 #include <thread>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/build_info.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
@@ -282,12 +281,12 @@ Result<void> TieredCheckpointer::choose_destination(SaveWork& work) {
 Result<void> TieredCheckpointer::agree_on_destination(SaveWork& work) {
   work.pending.reset();
   using Bytes = std::vector<uint8_t>;
-  PENSTOCK_ASSIGN(const Bytes chosen, on_root(ranks_, [&]() -> Result<Bytes> {
-                    PENSTOCK_TRY(choose_destination(work));
-                    return nlohmann::json::to_cbor(nlohmann::json::array(
-                        {work.skipped, work.to_fast_tier, work.id.generation, work.folder}));
-                  }));
-  const nlohmann::json all = nlohmann::json::from_cbor(chosen);
+  PENSTOCK_ASSIGN(
+      const Bytes chosen, on_root(ranks_, [&]() -> Result<Bytes> {
+        PENSTOCK_TRY(choose_destination(work));
+        return Json::to_cbor(Json::array({work.skipped, work.to_fast_tier, work.id.generation, work.folder}));
+      }));
+  const Json all = Json::from_cbor(chosen);
   all[0].get_to(work.skipped);
   all[1].get_to(work.to_fast_tier);
   all[2].get_to(work.id.generation);

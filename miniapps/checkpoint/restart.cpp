@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"
@@ -44,8 +44,8 @@ std::string reject(const ListedCheckpoint& copy, std::string_view run, const Che
   return *moved ? why + " (now in quarantine)" : why;
 }
 
-nlohmann::json json_of(const std::vector<RejectedCheckpoint>& rejected) {
-  nlohmann::json rows = nlohmann::json::array();
+Json json_of(const std::vector<RejectedCheckpoint>& rejected) {
+  Json rows = Json::array();
   for (const RejectedCheckpoint& one : rejected)
     rows.push_back(
         {{"tier", one.tier}, {"step", one.id.step}, {"generation", one.id.generation}, {"why", one.why}});
@@ -72,18 +72,16 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
   std::string uuid;
   std::string manifest;
   try {
-    const nlohmann::json json =
-        nlohmann::json::parse(reinterpret_cast<const char*>(bytes.data()),
-                              reinterpret_cast<const char*>(bytes.data()) + bytes.size());
+    const Json json = Json::parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     restart.run = json.at("run").get<std::string>();
     restart.lost_steps = json.at("lost_steps").get<uint64_t>();
-    for (const nlohmann::json& row : json.at("rejected"))
+    for (const Json& row : json.at("rejected"))
       restart.rejected.push_back({row.at("tier").get<std::string>(),
                                   {row.at("step").get<uint64_t>(), row.at("generation").get<uint64_t>()},
                                   row.at("why").get<std::string>()});
     uuid = json.at("store").get<std::string>();
     manifest = json.at("manifest").get<std::string>();
-  } catch (const nlohmann::json::exception& problem) {
+  } catch (const JsonError& problem) {
     return make_error(Errc::internal, "cannot read what rank 0 chose: {}", problem.what());
   }
   if (uuid.empty()) return restart;
@@ -165,8 +163,8 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
   return chosen;
 }
 
-nlohmann::json restart_json(const Restart& restart) {
-  nlohmann::json chosen;
+Json restart_json(const Restart& restart) {
+  Json chosen;
   if (restart.store != nullptr)
     chosen = {{"tier", restart.store->tier().name},
               {"role", role_name(restart.store->role())},

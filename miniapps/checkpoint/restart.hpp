@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
 #include "miniapps/checkpoint/store.hpp"
@@ -52,6 +51,6 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
                                const RestartRequest& request, Communicator& ranks);
 
 // The content of restart.json: the chosen checkpoint, the rejected ones with reasons, and the lost steps.
-nlohmann::json restart_json(const Restart& restart);
+Json restart_json(const Restart& restart);
 
 }  // namespace penstock

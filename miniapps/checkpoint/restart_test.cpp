@@ -270,7 +270,7 @@ TEST_F(Restarts, AreWrittenAsJson) {
   const CheckpointManifest newest = on_both(40);
   damage(fast_.backend(), newest, "small");
   damage(slow_.backend(), newest, "small");
-  const nlohmann::json json = restart_json(*choose());
+  const Json json = restart_json(*choose());
   EXPECT_EQ(json.at("run"), "run");
   EXPECT_EQ(json.at("chosen").at("tier"), "fast");
   EXPECT_EQ(json.at("chosen").at("step"), 20);

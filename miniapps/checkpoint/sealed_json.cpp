@@ -5,12 +5,11 @@
 #include <stdexcept>
 
 #include "io_backends/core/checksums/crc32c.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr int kMostDepth = 8;  // our JSON is never deeper; deeper input could exhaust the stack
 constexpr std::string_view kSealPrefix = "crc32c ";
 constexpr size_t kSealBytes = kSealPrefix.size() + 8 + 1;  // the last byte is the newline
 
@@ -39,14 +38,8 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
   const std::string_view body = text.substr(0, text.size() - kSealBytes);
   if (text.substr(body.size()) != checksum_line(body))
     return not_sealed(object, "is not what was written: wrong checksum");
-  bool too_deep = false;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kMostDepth;
-    return depth <= kMostDepth;
-  };
-  Json json = Json::parse(body.begin(), body.end(), watch, false);
-  if (json.is_discarded() || too_deep || !json.is_object())
-    return not_sealed(object, "is no JSON object of ours");
+  Json json = Json::try_parse(body).value_or(nullptr);
+  if (!json.is_object()) return not_sealed(object, "is no JSON object of ours");
   try {
     if (json.at("penstock").get<std::string>() != kind)
       return not_sealed(object, fmt::format("is no {}", kind));

@@ -19,9 +19,8 @@
 #include <system_error>
 #include <thread>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
@@ -33,7 +32,7 @@
 namespace penstock {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = Json;
 
 constexpr uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
@@ -67,7 +66,7 @@ std::string text_of(const StoreFacts& facts) {
 }
 
 Result<StoreFacts> parse_facts(std::string_view text) {
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  const Json json = Json::try_parse(text).value_or(nullptr);
   const auto not_a_store = [](std::string_view why) {
     return make_error(Errc::corrupt, "'{}' is not of a checkpoint store: {}", kStoreFile, why);
   };
@@ -93,7 +92,7 @@ Result<StoreFacts> parse_facts(std::string_view text) {
         facts.durability != kSharedDurability)
       return not_a_store("an unknown durability");
     return facts;
-  } catch (const Json::exception& problem) {
+  } catch (const JsonError& problem) {
     return not_a_store(problem.what());
   }
 }

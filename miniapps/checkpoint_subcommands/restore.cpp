@@ -15,7 +15,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/checkpoint/found_checkpoints.hpp"

@@ -47,7 +47,7 @@ bool is_utf8(const std::string& name) {
   try {
     static_cast<void>(Json(name).dump());
     return true;
-  } catch (const Json::exception&) {
+  } catch (const JsonError&) {
     return false;
   }
 }

@@ -8,8 +8,7 @@
 #include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/tiers/tier.hpp"
@@ -31,7 +30,7 @@ struct ResumePoint {
   double restore_s = 0;  // seconds until every rank had also read and checked its files
   // Steps up to this checkpoint that no checkpoint on the slow tier contained; only on rank 0.
   uint64_t unsaved_on_slow_steps = 0;
-  nlohmann::json restart;  // how the checkpoint was chosen, for the record: the result of restart_json()
+  Json restart;  // how the checkpoint was chosen, for the record: the result of restart_json()
 
   PlanStart start() const;
 };

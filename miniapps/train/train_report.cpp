@@ -5,10 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/stage_times.hpp"
@@ -184,21 +183,21 @@ std::string list_miniapps(bool json) {
   std::string out;
   for (const MiniAppInfo* app : miniapp_registry().present()) {
     if (json) {
-      nlohmann::ordered_json options = nlohmann::ordered_json::array();
+      Json options = Json::array();
       for (const OptionSpec& spec : app->options)
         options.push_back({{"name", spec.name}, {"default", spec.fallback}, {"help", spec.help}});
-      out += nlohmann::ordered_json{{"name", app->name},
-                                    {"summary", app->summary},
-                                    {"reproduces", app->reproduces},
-                                    {"codec", app->codec},
-                                    {"batch", app->defaults.batch},
-                                    {"prefetch", app->defaults.prefetch},
-                                    {"accelerator", app->defaults.accelerator},
-                                    {"shuffle", app->defaults.shuffle},
-                                    {"threads", app->defaults.threads},
-                                    {"epochs", app->defaults.epochs},
-                                    {"steps", app->defaults.steps},
-                                    {"options", options}}
+      out += Json{{"name", app->name},
+                  {"summary", app->summary},
+                  {"reproduces", app->reproduces},
+                  {"codec", app->codec},
+                  {"batch", app->defaults.batch},
+                  {"prefetch", app->defaults.prefetch},
+                  {"accelerator", app->defaults.accelerator},
+                  {"shuffle", app->defaults.shuffle},
+                  {"threads", app->defaults.threads},
+                  {"epochs", app->defaults.epochs},
+                  {"steps", app->defaults.steps},
+                  {"options", options}}
                  .dump() +
              "\n";
       continue;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/plugin.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/whole_file.hpp"

@@ -8,10 +8,8 @@
 #include <cstring>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/cli/printable.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/system/threads.hpp"
 #include "profiling/session/layers.hpp"
 

@@ -6,8 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include <nlohmann/json.hpp>
-
+#include "io_backends/core/json.hpp"
 #include "io_backends/testing/testing.hpp"
 #include "profiling/exporters/session_export.hpp"
 #include "profiling/exporters/session_metrics.hpp"
@@ -56,7 +55,7 @@ TEST_F(SessionJsonTest, TheSessionLineHasTheDocumentedFields) {
   std::string text;
   append_session_json(text, session_, summarise(session_, sums, {}));
   ASSERT_EQ(text.find('\n'), text.size() - 1);
-  const auto line = nlohmann::json::parse(text);
+  const auto line = Json::parse(text);
   EXPECT_EQ(line["kind"], "session");
   EXPECT_EQ(line["processes"], 1);
   EXPECT_EQ(line["files"], 2);
@@ -84,9 +83,9 @@ TEST_F(SessionJsonTest, AFileLineHasTheDocumentedFields) {
   ASSERT_EQ(std::fread(text.data(), 1, text.size(), out), text.size());
   std::fclose(out);
   std::istringstream lines(text);
-  std::map<std::string, nlohmann::json> files;
+  std::map<std::string, Json> files;
   for (std::string line; std::getline(lines, line);) {
-    const auto file = nlohmann::json::parse(line);
+    const auto file = Json::parse(line);
     files[file["path"]] = file;
   }
   ASSERT_EQ(files.size(), 2U);
@@ -131,8 +130,8 @@ TEST_F(SessionJsonTest, ChromeGetsATrackForEachFileAndThread) {
   ASSERT_OK(events);
   EXPECT_EQ(*events, 3U);  // one call, which is on two tracks (file and thread), and one span
   ASSERT_OK(file->publish());
-  const auto trace = nlohmann::json::parse(text_of_file(path));
-  std::vector<nlohmann::json> calls;
+  const auto trace = Json::parse(text_of_file(path));
+  std::vector<Json> calls;
   std::vector<std::string> tracks;
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "X" && event["cat"] == "posix") calls.push_back(event);
@@ -255,8 +254,7 @@ TEST(JsonText, IsValidJsonForAnyName) {
   EXPECT_EQ(out, "\"/plain/name\"");
   out.clear();
   append_json_text(out, std::string_view("\x00\x1f\"\\\xc3\xa4\xff", 7));
-  EXPECT_EQ(nlohmann::json::parse(out).get<std::string>(),
-            std::string("\x00\x1f\"\\\\\xc3\xa4", 7) + "\\xff");
+  EXPECT_EQ(Json::parse(out).get<std::string>(), std::string("\x00\x1f\"\\\\\xc3\xa4", 7) + "\\xff");
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "io_backends/core/cli/table.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/json_members.hpp"
 

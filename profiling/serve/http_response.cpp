@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "results/record/json_members.hpp"
 
 namespace penstock {

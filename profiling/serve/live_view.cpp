@@ -215,7 +215,7 @@ Json LiveView::members_of(const SessionProgress& progress, const Change& change,
               {"process_count", processes.size()},
               {"processes", std::move(process_list)},
               {"history_is_exact", history_is_exact_},
-              {"history", Json(history_)}};
+              {"history", std::vector<Json>(history_.begin(), history_.end())}};
 }
 
 }  // namespace penstock

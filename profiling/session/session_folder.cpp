@@ -11,7 +11,7 @@
 #include <iterator>
 #include <system_error>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "profiling/process_abi.h"
@@ -106,10 +106,7 @@ SessionNote read_note(const fs::path& folder) {
   if (!fs::is_regular_file(path, failed) || fs::file_size(path, failed) > kMostNoteBytes) return {};
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  // Refuses JSON that is nested deeper than 8 levels: a forged file could exhaust the stack. Penstock never
-  // writes such JSON.
-  const auto is_shallow = [&](int at, Json::parse_event_t, Json&) { return at < 8; };
-  const Json note = Json::parse(text, is_shallow, false);
+  const Json note = Json::try_parse(text).value_or(nullptr);
   if (!note.is_object()) return {};
   SessionNote parsed;
   parsed.command = texts_of(note, "command");

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/result.hpp"
 
 namespace penstock {

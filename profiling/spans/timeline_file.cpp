@@ -6,10 +6,8 @@
 #include <cerrno>
 #include <iterator>
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/csv_field.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "profiling/spans/span_log.hpp"
 
 namespace penstock {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include "io_backends/core/json.hpp"
 
 namespace penstock {
 namespace {
@@ -83,8 +83,8 @@ TEST_F(TimelineFileTest, CsvHasThePublishedColumnsAndExactTimes) {
 TEST_F(TimelineFileTest, ChromeGetsCompleteEventsInMicrosecondsAndNames) {
   penstock_span early = read_span();
   early.begin_ns = 999'999'999;  // before the run's time 0, because another rank's clock may differ
-  const auto trace = nlohmann::json::parse(written("run.json", {read_span(), early}));
-  std::vector<nlohmann::json> events, names;
+  const auto trace = Json::parse(written("run.json", {read_span(), early}));
+  std::vector<Json> events, names;
   for (const auto& event : trace["traceEvents"]) (event["ph"] == "X" ? events : names).push_back(event);
   ASSERT_EQ(events.size(), 4U);
   EXPECT_EQ(events[0]["name"], "read");
@@ -103,7 +103,7 @@ TEST_F(TimelineFileTest, ChromeGetsCompleteEventsInMicrosecondsAndNames) {
 }
 
 TEST_F(TimelineFileTest, WithoutSpansTheFileIsStillValid) {
-  EXPECT_EQ(nlohmann::json::parse(written("run.json", {}))["traceEvents"].size(), 4U);
+  EXPECT_EQ(Json::parse(written("run.json", {}))["traceEvents"].size(), 4U);
 }
 
 TEST_F(TimelineFileTest, SkipsUnknownComponents) {

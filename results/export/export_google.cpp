@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "results/cells/cells.hpp"
 #include "results/record/json_members.hpp"
 #include "results/record/work.hpp"

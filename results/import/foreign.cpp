@@ -18,7 +18,6 @@ namespace penstock {
 namespace {
 
 // How deep JSON may be nested; results of these tools need six levels.
-constexpr int kMostForeignDepth = 32;
 constexpr double kLatestUnixTime_s = 32503680000;            // times after the year 3000 are errors
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8; editors on Windows write it
 // The root's mount point contains every path, so it says nothing about the tier.
@@ -64,23 +63,21 @@ std::string replace_non_finite_numbers(std::string_view text) {
   return json;
 }
 
-// The JSON in the output of a program; discarded if there is none.
-Json parse_object(std::string_view object) {
-  const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostForeignDepth; };
-  Json json = Json::parse(object.begin(), object.end(), limit_depth, false);
-  if (json.is_discarded()) json = Json::parse(replace_non_finite_numbers(object), limit_depth, false);
-  return json;
+// The JSON in the output of a program; nothing if there is none.
+std::optional<Json> parse_object(std::string_view object) {
+  std::optional<Json> json = Json::try_parse(object);
+  return json ? json : Json::try_parse(replace_non_finite_numbers(object));
 }
 
 // The JSON object of a program's output, and its text. It begins at the first '{' that starts a line. If that
 // is no JSON, it begins at the last one: fio writes an object at each --status-interval, and the last object
 // has the sums of the whole run.
-std::pair<Json, std::string_view> find_json_object(std::string_view text) {
+std::pair<std::optional<Json>, std::string_view> find_json_object(std::string_view text) {
   const size_t line = text.find("\n{");
-  if (!text.starts_with('{') && line == std::string_view::npos) return {Json(Json::value_t::discarded), {}};
+  if (!text.starts_with('{') && line == std::string_view::npos) return {};
   std::string_view object = object_at(text, text.starts_with('{') ? 0 : line + 1);
-  Json json = parse_object(object);
-  if (json.is_discarded() && line != std::string_view::npos) {
+  std::optional<Json> json = parse_object(object);
+  if (!json && line != std::string_view::npos) {
     object = object_at(text, text.rfind("\n{") + 1);
     json = parse_object(object);
   }
@@ -119,36 +116,29 @@ std::string utc_time(double seconds) {
 std::optional<Imported> import_foreign(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const auto [json, object] = find_json_object(text);
-  if (!json.is_object()) return std::nullopt;
+  if (!json || !json->is_object()) return std::nullopt;
   const std::string id = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(object))));
-  if (is_google_benchmark(json)) return import_google_benchmark(json, id);
-  if (is_fio(json)) return import_fio(json, id);
+  if (is_google_benchmark(*json)) return import_google_benchmark(*json, id);
+  if (is_fio(*json)) return import_fio(*json, id);
   return std::nullopt;
 }
 
 bool is_json(std::string_view text) {
   const std::string_view first_line = text.substr(0, text.find('\n'));
-  return Json::accept(text) || Json::accept(first_line) || !find_json_object(text).first.is_discarded();
+  return Json::try_parse(text) || Json::try_parse(first_line) || find_json_object(text).first;
 }
 
 std::string json_fault(std::string_view text) {
   const bool is_whole = text.starts_with('{') || text.starts_with('[');
   const size_t line = is_whole ? std::string_view::npos : text.find("\n{");
   const size_t begin = line == std::string_view::npos ? 0 : line + 1;
-  const auto store_nothing = [](int, Json::parse_event_t, Json&) { return false; };
   try {
-    std::ignore = Json::parse(text.begin() + std::ptrdiff_t(begin), text.end(), store_nothing);
+    std::ignore = Json::parse(text.substr(begin));
     return "";
-  } catch (const Json::parse_error& error) {
-    // "... parse error at LINE, COLUMN: syntax error while parsing WHAT - REASON; MORE"
-    std::string_view reason = error.what();
-    if (const size_t dash = reason.find(" - "); dash != std::string_view::npos)
-      reason.remove_prefix(dash + 3);
+  } catch (const JsonError& error) {
+    if (error.byte == 0) return error.what();
     return fmt::format("byte {}{}: {}", begin + error.byte,
-                       begin + error.byte > text.size() ? ", at the end" : "",
-                       printable(reason.substr(0, reason.find(';'))));
-  } catch (const Json::exception& error) {
-    return printable(error.what());
+                       begin + error.byte > text.size() ? ", at the end" : "", printable(error.what()));
   }
 }
 

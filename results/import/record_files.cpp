@@ -29,8 +29,6 @@ bool has_suffix(const fs::path& path, std::string_view suffix) {
   return equals_ignoring_case(path.extension().native(), suffix);
 }
 
-constexpr int kMostRecordDepth = 32;  // how deep JSON may be nested; records need five levels
-
 class RecordReader {
  public:
   // Reads one file of records. `is_argument` is true if the user named the file, and false if it was found in
@@ -156,17 +154,11 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
 }
 
 Result<StoredRecord> parse_sealed_line(std::string_view line) {
-  bool is_too_deep = false;
-  const auto limit_depth = [&](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMostRecordDepth) is_too_deep = true;
-    return depth <= kMostRecordDepth;
-  };
-  const Json json = Json::parse(line.begin(), line.end(), limit_depth, false);
-  if (json.is_discarded()) return make_error(Errc::corrupt, "not a record: no JSON ({})", json_fault(line));
-  if (is_too_deep) return make_error(Errc::corrupt, "not a record: nested too deeply");
+  const std::optional<Json> json = Json::try_parse(line);
+  if (!json) return make_error(Errc::corrupt, "not a record: no JSON ({})", json_fault(line));
   StoredRecord parsed;
-  PENSTOCK_ASSIGN(parsed.record, record_from_json(json));
-  PENSTOCK_ASSIGN(parsed.seal, check_seal(line, json));
+  PENSTOCK_ASSIGN(parsed.record, record_from_json(*json));
+  PENSTOCK_ASSIGN(parsed.seal, check_seal(line, *json));
   return parsed;
 }
 

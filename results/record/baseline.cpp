@@ -22,7 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBaselinesFolder = "baselines";
 constexpr std::string_view kBaselinePrefix = "baseline:";
-constexpr int kMostBaselineDepth = 8;  // most levels of nesting in a baseline's JSON
 constexpr size_t kReadBlockBytes = 1U << 16;
 
 Result<void> check_name(const std::string& name) {
@@ -95,8 +94,7 @@ bool is_plain_word(std::string_view name) {
 
 Result<Baseline> parse_baseline(std::string_view text, const std::string& what) {
   const Error no_baseline = make_error(Errc::corrupt, "'{}' is not a baseline", what);
-  const auto limit_depth = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostBaselineDepth; };
-  const Json json = Json::parse(text.begin(), text.end(), limit_depth, false);
+  const Json json = Json::try_parse(text).value_or(nullptr);
   if (!json.is_object() || !json.contains("files") || !json.at("files").is_array()) return no_baseline;
   Baseline baseline{member_text(json, "baseline"), member_text(json, "saved"), {}};
   for (const Json& entry : json.at("files")) {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 
 namespace penstock {
 

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/metric.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/durable_file.hpp"

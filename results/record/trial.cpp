@@ -49,13 +49,12 @@ Json typed_value(OptionType type, const std::string* text) {
     case OptionType::rate:
     case OptionType::real: {
       // Numbers such as "4096" and "0.5" are valid JSON, so the JSON parser can read them.
-      Json number = Json::parse(*text, nullptr, false);
-      if (number.is_number()) return number;
+      const std::optional<Json> number = Json::try_parse(*text);
+      if (number && number->is_number()) return *number;
       break;
     }
     case OptionType::list: {
-      Json list = Json::parse("[" + *text + "]", nullptr, false);
-      if (list.is_array()) return list;
+      if (const auto list = Json::try_parse("[" + *text + "]")) return *list;
       break;
     }
     case OptionType::duration:

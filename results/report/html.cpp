@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/printable.hpp"
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/text.hpp"
 
 namespace penstock::report {

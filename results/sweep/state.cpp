@@ -48,8 +48,8 @@ std::optional<Json> entry_of(std::string_view line) {
   const std::string_view text = line.substr(kChecksumDigits + 1);
   if (fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))) != line.substr(0, kChecksumDigits))
     return std::nullopt;
-  Json entry = Json::parse(text, nullptr, false);
-  if (entry.is_discarded() || !entry.is_object()) return std::nullopt;
+  std::optional<Json> entry = Json::try_parse(text);
+  if (entry && !entry->is_object()) return std::nullopt;
   return entry;
 }
 
@@ -143,7 +143,7 @@ Result<SweepHistory> parse_journal(std::string_view text, const fs::path& file, 
     try {
       if (const auto applied = apply_entry(history, *entry); !applied.ok())
         return make_error(applied.error().code, "'{}' {}", file.string(), applied.error().what);
-    } catch (const Json::exception& error) {
+    } catch (const JsonError& error) {
       return make_error(Errc::corrupt, "'{}', line {}: {}", file.string(), line_number, error.what());
     }
     complete_bytes = at;

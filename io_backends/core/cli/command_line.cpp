@@ -7,7 +7,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "io_backends/core/json_text.hpp"
+#include "io_backends/core/json.hpp"
 
 namespace penstock {
 

@@ -1,8 +1,7 @@
 #include "io_backends/core/cli/version.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "io_backends/core/build_info.hpp"
+#include "io_backends/core/json.hpp"
 #include "io_backends/core/ranks/module.hpp"
 
 namespace penstock {
@@ -51,19 +50,18 @@ std::string version_text(std::vector<VersionRow> rows, bool json) {
   }
   const BuildInfo& build = build_info();
   if (json) {
-    const nlohmann::ordered_json build_line{{"kind", "build"},
-                                            {"name", "penstock"},
-                                            {"present", true},
-                                            {"reason", ""},
-                                            {"version", build.version},
-                                            {"compiler", build.compiler},
-                                            {"build_type", build.build_type},
-                                            {"flags", build.flags},
-                                            {"sanitizers", build.sanitizers}};
+    const Json build_line{{"kind", "build"},
+                          {"name", "penstock"},
+                          {"present", true},
+                          {"reason", ""},
+                          {"version", build.version},
+                          {"compiler", build.compiler},
+                          {"build_type", build.build_type},
+                          {"flags", build.flags},
+                          {"sanitizers", build.sanitizers}};
     std::string text = build_line.dump() + "\n";
     for (const VersionRow& row : rows) {
-      nlohmann::ordered_json row_line{
-          {"kind", row.kind}, {"name", row.name}, {"present", row.present}, {"reason", row.reason}};
+      Json row_line{{"kind", row.kind}, {"name", row.name}, {"present", row.present}, {"reason", row.reason}};
       if (!row.version.empty()) row_line["version"] = row.version;
       text += row_line.dump() + "\n";
     }
