@@ -27,17 +27,17 @@ namespace penstock {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-constexpr size_t kBytes = 100'003;
+constexpr size_t kFileBytes = 100'003;
 
-struct Variant {
+struct FileVariant {
   std::string backend;
   std::string options;
 };
-void PrintTo(const Variant& variant, std::ostream* out) {
+void PrintTo(const FileVariant& variant, std::ostream* out) {
   *out << variant.backend << variant.options;
 }
 
-Result<Subject> make_subject(const Variant& variant, const std::filesystem::path& root) {
+Result<Subject> make_subject(const FileVariant& variant, const std::filesystem::path& root) {
   return Subject::make("t=" + variant.backend + ":" + root.string() + variant.options);
 }
 
@@ -46,7 +46,7 @@ size_t open_descriptors() {
   return size_t(std::distance(all, {}));
 }
 
-class FileFaults : public testing::TestWithParam<Variant> {
+class FileFaults : public testing::TestWithParam<FileVariant> {
  protected:
   void SetUp() override {
     if (const auto known = backend_registry().find(GetParam().backend); !known.ok())
@@ -80,26 +80,26 @@ class FileFaults : public testing::TestWithParam<Variant> {
   // Checks that every way reads the whole object.
   void expect_all_ways_read() const {
     for (const Way way : kWays) {
-      Bytes out(kBytes);
+      Bytes out(kFileBytes);
       EXPECT_OK(subject_->read(way, "object", out)) << way_name(way);
       EXPECT_EQ(out, bytes_) << way_name(way);
     }
   }
 
-  const Bytes bytes_ = pattern(kBytes);
+  const Bytes bytes_ = pattern(kFileBytes);
   ScratchFolder scratch_;
   std::optional<Subject> subject_;
   size_t descriptors_before_ = 0;
 };
 
 INSTANTIATE_TEST_SUITE_P(, FileFaults,
-                         testing::Values(Variant{"posix", ""}, Variant{"posix", ",direct=1"},
-                                         Variant{"posix", ",eof_read=1"}, Variant{"mmap", ""},
-                                         Variant{"mmap", ",keep=1"}, Variant{"mpiio", ""},
-                                         Variant{"uring", ""}, Variant{"uring", ",direct=1"},
-                                         Variant{"uring", ",sqpoll=1"}, Variant{"libaio", ""},
-                                         Variant{"libaio", ",direct=1"}),
-                         [](const testing::TestParamInfo<Variant>& row) {
+                         testing::Values(FileVariant{"posix", ""}, FileVariant{"posix", ",direct=1"},
+                                         FileVariant{"posix", ",eof_read=1"}, FileVariant{"mmap", ""},
+                                         FileVariant{"mmap", ",keep=1"}, FileVariant{"mpiio", ""},
+                                         FileVariant{"uring", ""}, FileVariant{"uring", ",direct=1"},
+                                         FileVariant{"uring", ",sqpoll=1"}, FileVariant{"libaio", ""},
+                                         FileVariant{"libaio", ",direct=1"}),
+                         [](const testing::TestParamInfo<FileVariant>& row) {
                            const std::string& options = row.param.options;
                            if (options.empty()) return row.param.backend;
                            return row.param.backend + "_" + options.substr(1, options.find('=') - 1);
@@ -116,7 +116,7 @@ TEST_P(FileFaults, InjectedFaultsAreTheSameErrorEverywhere) {
         Row{ETIMEDOUT, Errc::timed_out}, Row{ENOENT, Errc::not_found}}) {
     for (const Call call : {Call::open, Call::read}) {
       for (const Way way : kWays) {
-        Bytes out(kBytes);
+        Bytes out(kFileBytes);
         InjectedFaults faults;
         faults.fail(call, row.sys_errno);
         const auto read = subject_->read(way, "object", out);
@@ -142,7 +142,7 @@ TEST_P(FileFaults, ShortAndInterruptedCallsLoseNoByte) {
   // A direct read can only be short by whole blocks.
   const size_t short_bytes = subject_->backend->caps().bypasses_cache ? 4'096 : 4'099;
   for (const Way way : kWays) {
-    Bytes out(kBytes);
+    Bytes out(kFileBytes);
     InjectedFaults faults;
     faults.shorten(Call::read, short_bytes);
     faults.fail(Call::read, EINTR, 1, 2);
@@ -193,7 +193,7 @@ TEST_P(FileFaults, AnObjectThatShrinksIsTruncatedAndOneThatVanishesCanBeReadOn) 
     ASSERT_OK(reader);
     ASSERT_EQ(::truncate((root() / "other").c_str(), left), 0);
     for (const Way way : kWays) {
-      Bytes out(kBytes);
+      Bytes out(kFileBytes);
       EXPECT_ERRC(Errc::truncated, subject_->read(way, "other", out)) << way_name(way) << " " << left;
       if (way == Way::object || way == Way::queued_object) continue;
       EXPECT_ERRC(Errc::truncated, subject_->read(way, **reader, 0, out)) << way_name(way) << " " << left;
@@ -207,7 +207,7 @@ TEST_P(FileFaults, AnObjectThatShrinksIsTruncatedAndOneThatVanishesCanBeReadOn) 
   ASSERT_OK(reader);
   std::filesystem::remove(root() / "other");
   for (const Way way : kWays) {
-    Bytes out(kBytes);
+    Bytes out(kFileBytes);
     EXPECT_ERRC(Errc::not_found, subject_->read(way, "other", out)) << way_name(way);
     if (way == Way::object || way == Way::queued_object) continue;
     EXPECT_OK(subject_->read(way, **reader, 0, out)) << way_name(way);
@@ -218,11 +218,11 @@ TEST_P(FileFaults, AnObjectThatShrinksIsTruncatedAndOneThatVanishesCanBeReadOn) 
 TEST_P(FileFaults, NoOffsetLengthOrMemoryNeedsToBeAligned) {
   const auto reader = subject_->backend->open("object");
   ASSERT_OK(reader);
-  Buffer memory(2 * kBytes);
+  Buffer memory(2 * kFileBytes);
   for (const size_t shift : {0U, 1U, 512U}) {
     for (const auto& [offset, length] : std::vector<std::pair<size_t, size_t>>{
-             {0, kBytes}, {0, 1}, {0, 4096}, {1, 4096}, {511, 2}, {512, 512}, {4095, 2}, {100'000, 3}}) {
-      const auto out = memory.first(2 * kBytes).subspan(shift, length);
+             {0, kFileBytes}, {0, 1}, {0, 4096}, {1, 4096}, {511, 2}, {512, 512}, {4095, 2}, {100'000, 3}}) {
+      const auto out = memory.first(2 * kFileBytes).subspan(shift, length);
       for (const Way way : {Way::reader, Way::queued_reader}) {
         std::fill(out.begin(), out.end(), std::byte{0});
         EXPECT_OK(subject_->read(way, **reader, offset, out)) << way_name(way);
@@ -239,7 +239,7 @@ TEST_P(FileFaults, NamesMayBeAnythingThatAFileMayBeCalled) {
                                  std::string("a:b"), std::string("%2C \t'\"\\")}) {
     ASSERT_OK(subject_->put(odd, bytes_)) << odd;
     for (const Way way : kWays) {
-      Bytes out(kBytes);
+      Bytes out(kFileBytes);
       EXPECT_OK(subject_->read(way, odd, out)) << way_name(way) << " " << odd;
       EXPECT_EQ(out, bytes_);
     }
@@ -271,7 +271,7 @@ TEST_P(FileFaults, DescriptorsThatRunOutAreExhaustion) {
   EXPECT_TRUE(in_child_process([&] {
     const auto mine = make_subject(GetParam(), root());
     ASSERT_OK(mine);
-    Bytes out(kBytes);
+    Bytes out(kFileBytes);
     for (const Way way : kWays) ASSERT_OK(mine->read(way, "object", out)) << "the root is open by now";
     ASSERT_TRUE(leave_descriptors(0));
     for (const Way way : kWays) {
@@ -340,8 +340,8 @@ class DirectFaults : public FileFaults {
   }
 };
 INSTANTIATE_TEST_SUITE_P(, DirectFaults,
-                         testing::Values(Variant{"posix", ",direct=1"}, Variant{"uring", ",direct=1"},
-                                         Variant{"libaio", ",direct=1"}),
+                         testing::Values(FileVariant{"posix", ",direct=1"}, FileVariant{"uring", ",direct=1"},
+                                         FileVariant{"libaio", ",direct=1"}),
                          [](const auto& row) { return row.param.backend; });
 
 TEST_P(DirectFaults, AWriterThatIsRefusedDirectIoLeavesNothingBehind) {
@@ -388,7 +388,7 @@ TEST_P(DirectFaults, FallingBackToThePageCacheIsDecidedByTheFirstFileAtTheLatest
       const auto mine = new_subject();
       std::ofstream(folder / "object") << text_of(bytes_);
       for (int again = 0; again < 2; ++again) {
-        Bytes out(kBytes);
+        Bytes out(kFileBytes);
         EXPECT_OK(mine->read(way, "object", out)) << way_name(way);
         EXPECT_EQ(out, bytes_) << way_name(way);
       }

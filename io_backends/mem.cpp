@@ -333,7 +333,7 @@ class MemNamespace final : public Namespace {
     if (!node) node = std::make_unique<Node>(Node{std::make_shared<const Bytes>(), {}});
     if (!node->blob) return errno_error(EISDIR, "cannot lock", name);
     if (!store_->locked_names.emplace(name).second)
-      return make_error(Errc::busy, "'" + std::string(name) + "' is locked by this process");
+      return make_error(Errc::busy, "'{}' is locked by this process", name);
     return std::unique_ptr<Lock>(std::make_unique<MemLock>(store_, name));
   }
 

@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kBytes = 1'000'000;
+constexpr size_t kMappedBytes = 1'000'000;
 
 class Mmap : public testing::Test {
  protected:
@@ -31,7 +31,7 @@ class Mmap : public testing::Test {
     ASSERT_OK(tier);
     backend_ = std::move(tier->backend);
   }
-  void put(const std::string& name, size_t bytes = kBytes) {
+  void put(const std::string& name, size_t bytes = kMappedBytes) {
     const auto writer = backend_->create(name, bytes);
     ASSERT_OK(writer);
     ASSERT_OK((*writer)->append(pattern(bytes)));
@@ -51,15 +51,15 @@ class Mmap : public testing::Test {
 TEST_F(Mmap, EveryAdviceGivesTheSameBytes) {
   put("object");
   put("empty", 0);
-  std::vector<std::byte> out(kBytes);
+  std::vector<std::byte> out(kMappedBytes);
   for (const char* options : {",advice=none", ",advice=sequential", ",advice=random", ",advice=willneed",
                               ",populate=1", ",hugepage=1", ",populate=1,advice=sequential,hugepage=1",
                               ",keep=1", ",keep=1,populate=1,hugepage=1"}) {
     reopen(options);
     for (int time = 0; time < 2; ++time) {
       std::fill(out.begin(), out.end(), std::byte{0});
-      ASSERT_OK(backend_->read_object("object", kBytes, out)) << options;
-      EXPECT_EQ(out, pattern(kBytes)) << options;
+      ASSERT_OK(backend_->read_object("object", kMappedBytes, out)) << options;
+      EXPECT_EQ(out, pattern(kMappedBytes)) << options;
     }
     EXPECT_OK(open("empty")->view(0, 0)) << options;
     EXPECT_ERRC(Errc::truncated, open("empty")->view(0, 1));
@@ -77,7 +77,7 @@ TEST_F(Mmap, BytesThatWereAppendedLaterAreRead) {
 }
 
 TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
-  std::vector<std::byte> out(kBytes);
+  std::vector<std::byte> out(kMappedBytes);
   // lengths at a page boundary and between two page boundaries
   for (const off_t left : {999'999, 500'001, 500'000, 499'712, 1, 0}) {
     put("object");
@@ -85,11 +85,11 @@ TEST_F(Mmap, AFileThatShrankIsTruncatedWhereverItEnds) {
     ASSERT_OK(reader->read_at(0, out));
     ASSERT_EQ(::truncate(path("object").c_str(), left), 0);
     EXPECT_ERRC(Errc::truncated, reader->read_at(0, out)) << left;
-    EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes)) << left;
-    EXPECT_ERRC(Errc::truncated, backend_->read_object("object", kBytes, out)) << left;
+    EXPECT_ERRC(Errc::truncated, reader->view(0, kMappedBytes)) << left;
+    EXPECT_ERRC(Errc::truncated, backend_->read_object("object", kMappedBytes, out)) << left;
     const auto rest = std::span(out).first(size_t(left));
     EXPECT_OK(reader->read_at(0, rest)) << "what is left can be read: " << left;
-    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), pattern(kBytes).begin()));
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), pattern(kMappedBytes).begin()));
   }
 }
 
@@ -116,27 +116,27 @@ TEST_F(Mmap, AViewHasBeenTouchedCompletely) {
     reopen(options);
     put("object");
     const auto reader = open("object");
-    const auto view = reader->view(0, kBytes);
+    const auto view = reader->view(0, kMappedBytes);
     ASSERT_OK(view);
-    EXPECT_GE(resident_kib(view->data()), kBytes / 1024) << options;
+    EXPECT_GE(resident_kib(view->data()), kMappedBytes / 1024) << options;
   }
 }
 
 TEST_F(Mmap, TouchingAViewOfAFileThatShrankGivesZerosAndThenAnError) {
   put("object");
   const auto reader = open("object");
-  const auto view = reader->view(0, kBytes);
+  const auto view = reader->view(0, kMappedBytes);
   ASSERT_OK(view);
   ASSERT_EQ(::truncate(path("object").c_str(), 8192), 0);
   const std::vector<std::byte> seen(view->begin(), view->end());
-  const auto bytes = pattern(kBytes);
+  const auto bytes = pattern(kMappedBytes);
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.begin() + 8192, seen.begin()));
   EXPECT_TRUE(
       std::all_of(seen.begin() + 8192, seen.end(), [](std::byte byte) { return byte == std::byte{0}; }));
-  EXPECT_ERRC(Errc::truncated, reader->view(0, kBytes));
+  EXPECT_ERRC(Errc::truncated, reader->view(0, kMappedBytes));
   // The file gets its old length again, but the touched pages of the view have lost their bytes.
-  ASSERT_EQ(::truncate(path("object").c_str(), kBytes), 0);
-  EXPECT_ERRC(Errc::io, reader->view(0, kBytes));
+  ASSERT_EQ(::truncate(path("object").c_str(), kMappedBytes), 0);
+  EXPECT_ERRC(Errc::io, reader->view(0, kMappedBytes));
 }
 
 TEST_F(Mmap, ReadersSurviveAFileThatShrinksAndGrows) {
@@ -144,7 +144,7 @@ TEST_F(Mmap, ReadersSurviveAFileThatShrinksAndGrows) {
   std::atomic<bool> done{false};
   std::thread resizer([&] {
     for (off_t i = 0; i < 300; ++i) {
-      const off_t length = i % 2 == 0 ? i * 1'000 : off_t(kBytes);
+      const off_t length = i % 2 == 0 ? i * 1'000 : off_t(kMappedBytes);
       EXPECT_EQ(::truncate(path("object").c_str(), length), 0);
     }
     done = true;
@@ -152,7 +152,7 @@ TEST_F(Mmap, ReadersSurviveAFileThatShrinksAndGrows) {
   std::array<std::thread, 3> readers;
   for (std::thread& one : readers)
     one = std::thread([&] {
-      std::vector<std::byte> out(kBytes);
+      std::vector<std::byte> out(kMappedBytes);
       while (!done) {
         const auto reader = open("object");
         for (int i = 0; i < 5; ++i) {
@@ -168,36 +168,36 @@ TEST_F(Mmap, ReadersSurviveAFileThatShrinksAndGrows) {
 TEST_F(Mmap, MappingsAreKeptForAFileAndNotForItsName) {
   reopen(",keep=1");
   put("object");
-  const std::byte* before = open("object")->view(0, kBytes)->data();
-  EXPECT_EQ(open("object")->view(0, kBytes)->data(), before) << "it is mapped once";
+  const std::byte* before = open("object")->view(0, kMappedBytes)->data();
+  EXPECT_EQ(open("object")->view(0, kMappedBytes)->data(), before) << "it is mapped once";
   ASSERT_EQ(::link(path("object").c_str(), path("other").c_str()), 0);
-  EXPECT_EQ(open("other")->view(0, kBytes)->data(), before);
-  const std::vector<std::byte> new_bytes(kBytes, std::byte{7});
-  const auto writer = backend_->create("object", kBytes);
+  EXPECT_EQ(open("other")->view(0, kMappedBytes)->data(), before);
+  const std::vector<std::byte> new_bytes(kMappedBytes, std::byte{7});
+  const auto writer = backend_->create("object", kMappedBytes);
   ASSERT_OK(writer);
   ASSERT_OK((*writer)->append(new_bytes));
   ASSERT_OK((*writer)->publish(Durability::visible));
-  std::vector<std::byte> out(kBytes);
-  ASSERT_OK(backend_->read_object("object", kBytes, out));
+  std::vector<std::byte> out(kMappedBytes);
+  ASSERT_OK(backend_->read_object("object", kMappedBytes, out));
   EXPECT_EQ(out, new_bytes);
-  ASSERT_OK(backend_->read_object("other", kBytes, out));
-  EXPECT_EQ(out, pattern(kBytes));
+  ASSERT_OK(backend_->read_object("other", kMappedBytes, out));
+  EXPECT_EQ(out, pattern(kMappedBytes));
 }
 
 TEST_F(Mmap, KeptMappingsChangeWithTheirFile) {
   reopen(",keep=1");
   put("object");
-  std::vector<std::byte> out(kBytes);
-  ASSERT_OK(backend_->read_object("object", kBytes, out));
+  std::vector<std::byte> out(kMappedBytes);
+  ASSERT_OK(backend_->read_object("object", kMappedBytes, out));
   ASSERT_EQ(::truncate(path("object").c_str(), 500'000), 0);
-  EXPECT_ERRC(Errc::truncated, backend_->read_object("object", kBytes, out))
+  EXPECT_ERRC(Errc::truncated, backend_->read_object("object", kMappedBytes, out))
       << "it lost bytes, and is marked";
   EXPECT_OK(backend_->read_object("object", 500'000, out));
-  EXPECT_TRUE(std::equal(out.begin(), out.begin() + 500'000, pattern(kBytes).begin()));
-  ASSERT_EQ(::truncate(path("object").c_str(), kBytes), 0);
-  EXPECT_OK(open("object")->view(0, kBytes)) << "it is mapped anew";
-  ASSERT_EQ(::truncate(path("object").c_str(), 2 * kBytes), 0);
-  EXPECT_OK(open("object")->view(0, 2 * kBytes)) << "it is longer now";
+  EXPECT_TRUE(std::equal(out.begin(), out.begin() + 500'000, pattern(kMappedBytes).begin()));
+  ASSERT_EQ(::truncate(path("object").c_str(), kMappedBytes), 0);
+  EXPECT_OK(open("object")->view(0, kMappedBytes)) << "it is mapped anew";
+  ASSERT_EQ(::truncate(path("object").c_str(), 2 * kMappedBytes), 0);
+  EXPECT_OK(open("object")->view(0, 2 * kMappedBytes)) << "it is longer now";
 }
 
 // Touches a mapping that the back end does not know, after its file was truncated.

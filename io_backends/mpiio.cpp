@@ -46,9 +46,9 @@ Result<MpiHints> parse_hints(std::string_view text) {
     const size_t colon = hint.find(':');
     if (colon == 0 || colon >= hint.size() - 1)
       return make_error(Errc::invalid_argument,
-                        "'" + std::string(hint) +
-                            "' is no hint: hints=KEY:VALUE, several joined by '+', as in "
-                            "hints=romio_cb_read:enable+cb_nodes:2");
+                        "'{}' is no hint: hints=KEY:VALUE, several joined by '+', as in "
+                        "hints=romio_cb_read:enable+cb_nodes:2",
+                        hint);
     hints.emplace_back(hint.substr(0, colon), hint.substr(colon + 1));
   }
   return hints;

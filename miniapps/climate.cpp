@@ -110,9 +110,8 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
                                                   std::to_string(files.largest_sample_count()));
   const Fields fields = shape.size() == 3 ? Fields{size_t(shape[1]), size_t(shape[2]), shape[0]} : Fields{};
   if (fields.pixels() != 0) return fields;
-  return make_error(Errc::invalid_argument, "'" + std::string(first) + "': its '" +
-                                                std::string(kReadArrays[0].array) +
-                                                "' are not fields of channels, height and width");
+  return make_error(Errc::invalid_argument, "'{}': its '{}' are not fields of channels, height and width",
+                    first, kReadArrays[0].array);
 }
 
 // Returns the requested channels. Their scale and shift, which bring the values into the range from 0 to 1,

@@ -87,7 +87,7 @@ Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
                      set.files_without_results.front().string()));
   if (!set.records.empty()) return set;
   std::vector<std::string> names;
-  for (const fs::path& path : paths) names.push_back("'" + path.string() + "'");
+  for (const fs::path& path : paths) names.push_back(fmt::format("'{}'", path.string()));
   const std::string paths_text = fmt::format("{}", fmt::join(names, ", "));
   const std::string deeper_folders = folders_with_records(paths);
   if (!deeper_folders.empty())

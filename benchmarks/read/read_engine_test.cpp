@@ -19,17 +19,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kFiles = 300;
+constexpr uint64_t kEngineFiles = 300;
 
-struct Bench {
+struct EngineBench {
   ScriptedBackend backend;
   Manifest manifest;
   SampleList samples;
   ReadOptions options;  // of the last call of engine(), whose engine keeps a reference to them
 
-  explicit Bench(uint64_t files = kFiles)
+  explicit EngineBench(uint64_t files = kEngineFiles)
       : manifest(scripted_files(backend, files)), samples(corpus_samples(manifest).value()) {}
-  explicit Bench(Manifest (*make)(ScriptedBackend&, uint64_t), uint64_t count)
+  explicit EngineBench(Manifest (*make)(ScriptedBackend&, uint64_t), uint64_t count)
       : manifest(make(backend, count)), samples(corpus_samples(manifest).value()) {}
 
   std::unique_ptr<ReadEngine> engine(const ReadOptions& asked) {
@@ -52,7 +52,7 @@ struct Shape {
 };
 
 TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
-  Bench bench;
+  EngineBench bench;
   const auto engine = bench.engine({.threads = {3},
                                     .order = SampleOrder::sequential,
                                     .open_loop = OpenLoop{.per_second = 2000},
@@ -66,13 +66,13 @@ TEST(ReadEngine, AnOpenLoopCountsFromWhenSamplesWereDue) {
   EXPECT_EQ(tally.latency_ns.count(), tally.samples);
   EXPECT_GE(tally.latency_ns.percentile(50), tally.late_ns.percentile(50));
   const RunTally closed = engine->run({.threads = 3, .max_passes = 1});
-  EXPECT_EQ(closed.samples, kFiles) << "a closed loop has no late reads";
+  EXPECT_EQ(closed.samples, kEngineFiles) << "a closed loop has no late reads";
   EXPECT_EQ(closed.late_ns.count(), 0U);
 }
 
 TEST(ReadEngine, TheLatencyOfAnOpenLoopIncludesTheWaitForTheTier) {
   auto scripted = std::make_unique<ScriptedBackend>();
-  const Manifest manifest = scripted_files(*scripted, kFiles);
+  const Manifest manifest = scripted_files(*scripted, kEngineFiles);
   const SampleList samples = corpus_samples(manifest).value();
   const auto slow = throttled(std::move(scripted), {.latency = 10ms});
   const ReadOptions options{.open_loop = OpenLoop{.per_second = 200}};
@@ -87,7 +87,7 @@ TEST(ReadEngine, TheLatencyOfAnOpenLoopIncludesTheWaitForTheTier) {
 }
 
 TEST(ReadEngine, AnOpenLoopNoticesAnInterruptWhileItWaits) {
-  Bench bench;
+  EngineBench bench;
   const auto engine = bench.engine({.open_loop = OpenLoop{.per_second = 0.001}});
   const std::jthread user([] {
     std::this_thread::sleep_for(20ms);
@@ -104,18 +104,18 @@ class EngineShapes : public testing::TestWithParam<Shape> {};
 
 TEST_P(EngineShapes, ReadsEverySampleOnceAPass) {
   const Shape shape = GetParam();
-  Bench bench;
+  EngineBench bench;
   const auto engine =
       bench.engine({.threads = {shape.threads}, .depth = shape.depth, .order = shape.order, .seed = 3});
   const RunTally tally = engine->run({.threads = shape.threads, .max_passes = 3, .end = Passes{1h}});
   EXPECT_FALSE(tally.failure);
-  EXPECT_EQ(tally.samples, 3 * kFiles);
+  EXPECT_EQ(tally.samples, 3 * kEngineFiles);
   EXPECT_EQ(tally.bytes, 3 * bench.manifest.payload_bytes());
   EXPECT_EQ(tally.passes, 3U);
   EXPECT_EQ(tally.latency_ns.count(), tally.samples)
       << "every thread's latencies are in the merged histogram";
   const auto counts = counted(bench.backend.reads());
-  EXPECT_EQ(counts.size(), kFiles);
+  EXPECT_EQ(counts.size(), kEngineFiles);
   for (const auto& [name, count] : counts) EXPECT_EQ(count, 3) << name;
   uint64_t in_series = 0;
   for (const uint64_t bytes : tally.bytes_by_second) in_series += bytes;
@@ -131,14 +131,14 @@ INSTANTIATE_TEST_SUITE_P(All, EngineShapes,
                                          Shape{3, 4, SampleOrder::sequential}));
 
 TEST(ReadEngine, OneThreadReadsInTheOrderOfTheManifest) {
-  Bench bench(20);
+  EngineBench bench(20);
   bench.engine({})->run({.max_passes = 1});
   const std::vector<std::string> reads = bench.backend.reads();
   EXPECT_TRUE(std::is_sorted(reads.begin(), reads.end()));
 }
 
 TEST(ReadEngine, EveryRunContinuesTheShuffle) {
-  Bench bench(20);
+  EngineBench bench(20);
   const auto engine = bench.engine({.order = SampleOrder::shuffled, .seed = 5});
   std::set<std::vector<std::string>> orders;
   for (int run = 0; run < 3; ++run) {
@@ -151,24 +151,24 @@ TEST(ReadEngine, EveryRunContinuesTheShuffle) {
 
 TEST(ReadEngine, ASingleReadUsesTheQueueIfThatIsCheaper) {
   for (const bool asked : {false, true}) {
-    Bench bench;
+    EngineBench bench;
     bench.backend.change_caps().queue_is_cheaper = asked;
     const RunTally tally = bench.engine({})->run({.max_passes = 1});
-    EXPECT_EQ(tally.samples, kFiles);
+    EXPECT_EQ(tally.samples, kEngineFiles);
     EXPECT_EQ(bench.backend.queues(), asked ? 1 : 0);
   }
 }
 
 TEST(ReadEngine, UsesNoMoreThreadsThanTheSpecAllows) {
-  Bench bench;
+  EngineBench bench;
   const auto engine = bench.engine({.threads = {4}});
-  EXPECT_EQ(engine->run({.threads = 2, .max_passes = 1}).samples, kFiles);
-  EXPECT_EQ(engine->run({.threads = 4, .max_passes = 1}).samples, kFiles);
+  EXPECT_EQ(engine->run({.threads = 2, .max_passes = 1}).samples, kEngineFiles);
+  EXPECT_EQ(engine->run({.threads = 4, .max_passes = 1}).samples, kEngineFiles);
 }
 
 TEST(ReadEngine, FailsByDefaultAndNamesTheObject) {
   for (const unsigned depth : {1U, 4U}) {
-    Bench bench;
+    EngineBench bench;
     bench.backend.fail_on("s0123");
     const RunTally tally =
         bench.engine({.threads = {2}, .depth = depth})->run({.threads = 2, .end = Passes{1h}});
@@ -179,27 +179,27 @@ TEST(ReadEngine, FailsByDefaultAndNamesTheObject) {
 }
 
 TEST(ReadEngine, WhatWasReadBeforeAFailureIsKept) {
-  Bench bench;
+  EngineBench bench;
   bench.backend.fail_on("s0123");
   EXPECT_EQ(bench.engine({})->run({.end = Passes{1h}}).samples, 123U);
 }
 
 TEST(ReadEngine, SkipsCountsAndNamesTheFirstFew) {
   for (const unsigned depth : {1U, 4U}) {
-    Bench bench;
+    EngineBench bench;
     for (int i = 10; i < 20; ++i) bench.backend.fail_on("s00" + std::to_string(i));
     const RunTally tally = bench.engine({.threads = {3}, .depth = depth, .skip_errors = true})
                                ->run({.threads = 3, .max_passes = 1});
     EXPECT_FALSE(tally.failure);
     EXPECT_EQ(tally.errors, 10U);
-    EXPECT_EQ(tally.samples, kFiles - 10);
+    EXPECT_EQ(tally.samples, kEngineFiles - 10);
     ASSERT_EQ(tally.first_errors.size(), RunTally::kMostErrorsNamed);
     EXPECT_NE(tally.first_errors[0].find("s001"), std::string::npos);
   }
 }
 
 TEST(ReadEngine, AnObjectThatShrankOrVanishedIsNamed) {
-  Bench bench;
+  EngineBench bench;
   bench.backend.put("s0050", {});
   const RunTally shrunk = bench.engine({})->run({.max_passes = 1});
   ASSERT_TRUE(shrunk.failure);
@@ -208,7 +208,7 @@ TEST(ReadEngine, AnObjectThatShrankOrVanishedIsNamed) {
 }
 
 TEST(ReadEngine, VerifyFindsWrongBytes) {
-  Bench bench;
+  EngineBench bench;
   bench.backend.put("s0007", std::vector<std::byte>(8));
   EXPECT_FALSE(bench.engine({})->run({.max_passes = 1}).failure) << "not asked, not told";
   const RunTally tally = bench.engine({})->run({.max_passes = 1, .verify = true});
@@ -218,7 +218,7 @@ TEST(ReadEngine, VerifyFindsWrongBytes) {
 }
 
 TEST(ReadEngine, DecodingWhatIsNoJpegNamesTheSample) {
-  Bench bench(3);
+  EngineBench bench(3);
   const RunTally tally = bench.engine({.decode = true})->run({.max_passes = 1});
   ASSERT_TRUE(tally.failure);
   EXPECT_EQ(tally.failure->code, Errc::corrupt);
@@ -227,7 +227,7 @@ TEST(ReadEngine, DecodingWhatIsNoJpegNamesTheSample) {
 
 TEST(ReadEngine, ReadsSamplesInsideShards) {
   for (const unsigned depth : {1U, 3U}) {
-    Bench bench(scripted_shards, 3);
+    EngineBench bench(scripted_shards, 3);
     const RunTally tally =
         bench.engine({.threads = {2}, .depth = depth})->run({.threads = 2, .max_passes = 1});
     EXPECT_FALSE(tally.failure);
@@ -239,14 +239,14 @@ TEST(ReadEngine, ReadsSamplesInsideShards) {
 }
 
 TEST(ReadEngine, ADeadlineEndsARunInTheMiddleOfAPass) {
-  Bench bench;
+  EngineBench bench;
   const RunTally tally = bench.engine({})->run({.end = Duration{20ms}});
   EXPECT_GE(tally.elapsed_s, 0.019);
   EXPECT_GT(tally.samples, 0U);
 }
 
 TEST(ReadEngine, TheRampIsNotCounted) {
-  Bench bench;
+  EngineBench bench;
   const RunTally tally = bench.engine({})->run({.end = Duration{200ms}, .ramp = 100ms});
   EXPECT_NEAR(tally.elapsed_s - tally.wall_s, 0.1, 1e-6);
   EXPECT_LT(tally.samples, bench.backend.reads().size());
@@ -254,7 +254,7 @@ TEST(ReadEngine, TheRampIsNotCounted) {
 }
 
 TEST(ReadEngine, WrongBytesOfTheRampAreErrorsToo) {
-  Bench bench(3);
+  EngineBench bench(3);
   bench.backend.put("s0001", std::vector<std::byte>(bench.manifest.sample(1).length));
   const RunTally tally =
       bench.engine({.skip_errors = true})->run({.end = Duration{60ms}, .ramp = 50ms, .verify = true});
@@ -263,7 +263,7 @@ TEST(ReadEngine, WrongBytesOfTheRampAreErrorsToo) {
 }
 
 TEST(ReadEngine, StopsWhenInterrupted) {
-  Bench bench;
+  EngineBench bench;
   const auto engine = bench.engine({.threads = {2}, .depth = 2});
   simulate_interrupt(SIGINT);
   const RunTally tally = engine->run({.threads = 2, .end = Passes{1h}});
@@ -276,7 +276,7 @@ TEST(ReadEngine, AReadThatAnInterruptCutsShortIsNoError) {
   for (const bool skip_errors : {false, true}) {
     auto scripted = std::make_unique<ScriptedBackend>();
     ScriptedBackend& below = *scripted;
-    const Manifest manifest = scripted_files(below, kFiles);
+    const Manifest manifest = scripted_files(below, kEngineFiles);
     const SampleList samples = corpus_samples(manifest).value();
     const auto slow = throttled(std::move(scripted), {.latency = 1h});
     const ReadOptions options{.threads = {2}, .skip_errors = skip_errors};
@@ -296,7 +296,7 @@ TEST(ReadEngine, AReadThatAnInterruptCutsShortIsNoError) {
 }
 
 TEST(RunTally, AppendingAddsTimesAndMergesLatencies) {
-  Bench bench(10);
+  EngineBench bench(10);
   const auto engine = bench.engine({});
   RunTally sum = engine->run({.max_passes = 1});
   const RunTally second = engine->run({.max_passes = 2, .end = Passes{1h}});
@@ -309,7 +309,7 @@ TEST(RunTally, AppendingAddsTimesAndMergesLatencies) {
 }
 
 TEST(CorpusSamples, HoldWhatTheManifestSays) {
-  Bench bench(100);
+  EngineBench bench(100);
   ASSERT_EQ(bench.samples.size(), 100U);
   EXPECT_EQ(bench.samples.name(42), "s0042");
   EXPECT_EQ(bench.samples[42].length, bench.manifest.sample(42).length);

@@ -14,14 +14,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kFiles = 20;
+constexpr uint64_t kRepeatFiles = 20;
 
 class ReadRepeat : public testing::Test {
  protected:
   ReadRepeat() {
     auto backend = std::make_unique<ScriptedBackend>();
     backend_ = backend.get();
-    manifest_ = std::make_unique<Manifest>(scripted_files(*backend, kFiles));
+    manifest_ = std::make_unique<Manifest>(scripted_files(*backend, kRepeatFiles));
     samples_ = std::make_unique<SampleList>(corpus_samples(*manifest_).value());
     tier_.name = "disk";
     tier_.backend = std::move(backend);
@@ -54,7 +54,7 @@ class ReadRepeat : public testing::Test {
       so_far.elapsed_s = 0.1;
       if (observer) observer(so_far);
       RunTally tally;
-      tally.samples = kFiles;
+      tally.samples = kRepeatFiles;
       tally.bytes = 100;
       tally.passes = 1;
       tally.wall_s = 0.4;
@@ -88,9 +88,9 @@ TEST_F(ReadRepeat, EvictsBetweenColdPassesUntilTheyHaveLastedLongEnough) {
   const auto figures = run(cache, wanted);
   ASSERT_TRUE(figures);
   EXPECT_EQ(passes_.size(), 3U);
-  EXPECT_EQ(evictions_, 3 * int(kFiles));
+  EXPECT_EQ(evictions_, 3 * int(kRepeatFiles));
   EXPECT_DOUBLE_EQ(figures->tally.wall_s, 1.2);
-  EXPECT_EQ(figures->tally.samples, 3 * kFiles);
+  EXPECT_EQ(figures->tally.samples, 3 * kRepeatFiles);
   EXPECT_EQ(figures->cache.client_data, "cold");
   for (const ReadSpec& pass : passes_) {
     EXPECT_EQ(pass.max_passes, 1U);
@@ -143,7 +143,7 @@ TEST_F(ReadRepeat, MeasuresAndReportsWhatDidNotGetCold) {
   const auto figures = run(cache, plan());
   ASSERT_TRUE(figures);
   EXPECT_EQ(figures->verdict, Verdict::not_cold);
-  EXPECT_EQ(figures->tally.samples, 3 * kFiles);
+  EXPECT_EQ(figures->tally.samples, 3 * kRepeatFiles);
 }
 
 TEST_F(ReadRepeat, AFailureEndsTheRepeatAndIsReturned) {

@@ -18,17 +18,17 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr uint64_t kFiles = 60;
+constexpr uint64_t kTeamFiles = 60;
 
 // The engine of one rank. Each rank has its own copy of the same corpus.
-struct Bench {
+struct TeamBench {
   ScriptedBackend backend;
-  Manifest manifest = scripted_files(backend, kFiles);
+  Manifest manifest = scripted_files(backend, kTeamFiles);
   SampleList samples = corpus_samples(manifest).value();
   ReadOptions options;
   std::unique_ptr<ReadEngine> engine;
 
-  explicit Bench(const ReadTeam& team, unsigned threads = 2, unsigned depth = 1)
+  explicit TeamBench(const ReadTeam& team, unsigned threads = 2, unsigned depth = 1)
       : options{.threads = {threads}, .depth = depth},
         engine(ReadEngine::make(
                    {.manifest = &manifest, .samples = &samples, .backend = &backend, .share = team.share(0)},
@@ -39,11 +39,11 @@ struct Bench {
 TEST(ReadTeam, PassesAreSharedAndFiguresJoined) {
   RankThreads::run(3, [](Communicator& ranks) {
     ReadTeam team(ranks);
-    Bench bench(team);
+    TeamBench bench(team);
     const RunTally tally = team.run({.threads = 2, .max_passes = 2, .end = Passes{1h}},
                                     [&](const ReadSpec& spec) { return bench.engine->run(spec); });
     EXPECT_FALSE(tally.failure);
-    EXPECT_EQ(tally.samples, 2 * kFiles);
+    EXPECT_EQ(tally.samples, 2 * kTeamFiles);
     EXPECT_EQ(tally.bytes, 2 * bench.manifest.payload_bytes());
     ASSERT_EQ(tally.ranks.size(), 3U);
     EXPECT_EQ(tally.ranks[0].bytes + tally.ranks[1].bytes + tally.ranks[2].bytes, tally.bytes);
@@ -59,7 +59,7 @@ TEST(ReadTeam, TheStonewallIsWornOut) {
     std::array<std::atomic<uint64_t>, 2> taken{};
     RankThreads::run(2, [&](Communicator& ranks) {
       ReadTeam team(ranks);
-      Bench bench(team, 2, depth);
+      TeamBench bench(team, 2, depth);
       ReadSpec spec{.threads = 2};
       spec.end = Stonewall{30ms};
       RunTally own;
@@ -85,7 +85,7 @@ TEST(ReadTeam, TheStonewallIsWornOut) {
 TEST(ReadTeam, OneRankHasNothingToWearOut) {
   const auto single = single_process();
   ReadTeam team(*single);
-  Bench bench(team);
+  TeamBench bench(team);
   ReadSpec spec{.threads = 2};
   spec.end = Stonewall{20ms};
   const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
@@ -99,12 +99,12 @@ TEST(ReadTeam, OneRankHasNothingToWearOut) {
 TEST(ReadTeam, AWallThatIsNotReachedChangesNothing) {
   RankThreads::run(2, [](Communicator& ranks) {
     ReadTeam team(ranks);
-    Bench bench(team);
+    TeamBench bench(team);
     ReadSpec spec{.threads = 2, .max_passes = 1};
     spec.end = Stonewall{1h};
     const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
     EXPECT_FALSE(tally.failure);
-    EXPECT_EQ(tally.samples, kFiles);
+    EXPECT_EQ(tally.samples, kTeamFiles);
     EXPECT_EQ(tally.stonewall_bytes, tally.bytes);
   });
 }
@@ -112,10 +112,10 @@ TEST(ReadTeam, AWallThatIsNotReachedChangesNothing) {
 TEST(ReadTeam, AFailureOfOneIsTheFailureOfAllAndNoRankWaits) {
   RankThreads::run(2, [](Communicator& ranks) {
     ReadTeam team(ranks);
-    Bench bench(team);
+    TeamBench bench(team);
     ReadSpec spec{.threads = 2};
     spec.end = Stonewall{20ms};
-    if (!ranks.root()) bench.backend.fail_on(std::string(bench.samples.name(kFiles - 1)));
+    if (!ranks.root()) bench.backend.fail_on(std::string(bench.samples.name(kTeamFiles - 1)));
     const RunTally tally = team.run(spec, [&](const ReadSpec& mine) { return bench.engine->run(mine); });
     ASSERT_TRUE(tally.failure);
     EXPECT_EQ(tally.failure->code, Errc::io);

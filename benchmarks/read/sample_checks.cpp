@@ -1,6 +1,9 @@
 #include "benchmarks/read/sample_checks.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
+#include <string_view>
 
 #include "io_backends/core/checksums/crc32c.hpp"
 
@@ -8,10 +11,9 @@ namespace penstock {
 namespace {
 
 std::string sample_text(const ReadWork& work, const SampleList::Sample& entry) {
-  std::string text = "'" + std::string(work.samples->name(entry.object)) + "'";
-  if (!work.manifest->one_object_per_sample())
-    text += " at " + std::to_string(entry.offset) + " (" + std::to_string(entry.length) + " bytes)";
-  return text;
+  const std::string_view name = work.samples->name(entry.object);
+  if (work.manifest->one_object_per_sample()) return fmt::format("'{}'", name);
+  return fmt::format("'{}' at {} ({} bytes)", name, entry.offset, entry.length);
 }
 
 }  // namespace

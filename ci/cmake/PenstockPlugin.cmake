@@ -113,6 +113,7 @@ function(penstock_test_program target)
   target_link_libraries(${target} PRIVATE penstock_build GTest::gtest Threads::Threads)
   target_compile_options(${target} PRIVATE ${PENSTOCK_TEST_OPTIONS})
   penstock_precompiled(${target} test)
+  set_property(GLOBAL APPEND PROPERTY PENSTOCK_TEST_PROGRAMS ${target})
 endfunction()
 
 # penstock_test(TARGET SOURCES... [LINK libs...]): a GoogleTest program. Each of its cases is a ctest case.

@@ -1,29 +1,35 @@
-# Compiles up to eight neighbouring sources of a component's library as one (PENSTOCK_UNITY), because headers take most of a build's
-# time. A new name in an unnamed namespace must differ from the names in its folder (ci/check_layers). `dev` compiles each file alone,
-# so that each has to include what it uses (.ci/run --full).
+# Compiles up to eight neighbouring sources of a component's library, or of a program with tests, as one (PENSTOCK_UNITY), because
+# headers take most of a build's time. No unit has more than 48 KiB, so that a change of one source costs no more than about 12 seconds.
+# A new name in an unnamed namespace must differ from the names in its folder (ci/check_layers). `dev` compiles each file alone, so that
+# each has to include what it uses (.ci/run --full).
 option(PENSTOCK_UNITY "Compile neighbouring sources of a library together: less time for a whole build" OFF)
 
 # penstock_apart(SOURCE...): sources of the current component that are compiled alone. These are plug-ins (each has its own `kOptions`),
-# sources whose names collide with those of their folder, arithmetic with options of its own, and sources that need the registry of
-# commands or of views: tests link their neighbours without it.
+# sources whose names collide with those of their folder, arithmetic with options of its own, sources with the headers of a large
+# library, and sources that need the registry of commands or of views: tests link their neighbours without it.
 function(penstock_apart)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_COMPONENT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# penstock_unity(): groups the sources of all components' libraries. Called once all of them are known.
+# penstock_unity(): groups the sources of all components' libraries and of their tests. Called once all of them are known.
 function(penstock_unity)
   if(NOT PENSTOCK_UNITY)
     return()
   endif()
   get_property(libraries GLOBAL PROPERTY PENSTOCK_COMPONENTS)
-  foreach(library IN LISTS libraries)
+  get_property(programs GLOBAL PROPERTY PENSTOCK_TEST_PROGRAMS)
+  foreach(library IN LISTS libraries programs)
+    set(pattern "\\.cpp$")
+    if(library IN_LIST programs)
+      set(pattern "_test\\.cpp$")
+    endif()
     get_target_property(sources ${library} SOURCES)
     get_target_property(folder ${library} SOURCE_DIR)
     set(together "")
     foreach(source IN LISTS sources)
       get_filename_component(path ${source} ABSOLUTE BASE_DIR ${folder})
       get_source_file_property(apart ${path} TARGET_DIRECTORY ${library} SKIP_UNITY_BUILD_INCLUSION)
-      if(path MATCHES "\\.cpp$" AND NOT apart)
+      if(path MATCHES "${pattern}" AND NOT apart)
         list(APPEND together ${path})
       endif()
     endforeach()
@@ -32,12 +38,23 @@ function(penstock_unity)
     foreach(path IN LISTS together)
       get_filename_component(where ${path} DIRECTORY)
       if(NOT where STREQUAL last)
+        set(batch 0)
         set(count 0)
+        set(bytes 0)
         set(last ${where})
       endif()
-      file(RELATIVE_PATH group ${PROJECT_SOURCE_DIR} ${where})
-      math(EXPR batch "${count} / 8")
+      set(size 0)
+      if(EXISTS ${path})  # else the build makes it
+        file(SIZE ${path} size)
+      endif()
       math(EXPR count "${count} + 1")
+      math(EXPR bytes "${bytes} + ${size}")
+      if(count GREATER 8 OR (count GREATER 1 AND bytes GREATER 49152))
+        math(EXPR batch "${batch} + 1")
+        set(count 1)
+        set(bytes ${size})
+      endif()
+      file(RELATIVE_PATH group ${PROJECT_SOURCE_DIR} ${where})
       string(MAKE_C_IDENTIFIER "${group}_${batch}" group)
       set_source_files_properties(${path} TARGET_DIRECTORY ${library} PROPERTIES UNITY_GROUP ${group})
     endforeach()

@@ -1,5 +1,7 @@
 #include "datagen/content/content.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -262,8 +264,8 @@ class ContentReader {
   // Unwraps the sample in picture_ (SampleOpener). If it is a picture, passes it to pictures_.
   Result<void> inspect_picture(uint64_t index) {
     const SampleEntry& sample = manifest_.sample(index);
-    const std::string location = "'" + std::string(manifest_.object_name(sample.object, name_)) +
-                                 "' at byte " + std::to_string(sample.offset);
+    const std::string location =
+        fmt::format("'{}' at byte {}", manifest_.object_name(sample.object, name_), sample.offset);
     if (sample.length > kMostPictureBytes) {
       pictures_.record_failure(location,
                                std::to_string(sample.length) + " bytes are too large to be decoded here");

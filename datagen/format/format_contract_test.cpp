@@ -30,7 +30,7 @@ struct Sample {
 
 // Fields for the tests: a picture, an array for formats that accept only arrays, and a line for formats that
 // accept only text.
-const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
+const Field kPictureField{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
 const Field kArray{
     .name = "image", .codec = "raw", .extension = ".bin", .element = Element::u8, .shape = {3, 32, 32}};
 const Field kLine{.name = "text", .codec = "json", .extension = ".json", .varies = true};
@@ -120,10 +120,10 @@ class FormatContract : public ::testing::TestWithParam<std::string> {
                                 ".jpg");
   }
 
-  // Returns those of kImage and kArray that the format accepts; kLine if it accepts neither.
+  // Returns those of kPictureField and kArray that the format accepts; kLine if it accepts neither.
   std::vector<const Field*> fields() const {
     std::vector<const Field*> taken;
-    for (const Field* field : {&kImage, &kArray})
+    for (const Field* field : {&kPictureField, &kArray})
       if (format_->check({field, 1}).ok()) taken.push_back(field);
     if (taken.empty() && format_->check({&kLine, 1}).ok()) taken.push_back(&kLine);
     EXPECT_FALSE(taken.empty());
@@ -215,7 +215,7 @@ TEST_P(FormatContract, StoredSamplesAreReadBack) {
 }
 
 TEST_P(FormatContract, NamesAreDistinct) {
-  const std::vector<Sample> samples = make_samples(kImage);
+  const std::vector<Sample> samples = make_samples(kPictureField);
   for (const std::vector<OptionWord>& words : variants()) {
     format_ = make_format(words);
     std::vector<std::string> names;

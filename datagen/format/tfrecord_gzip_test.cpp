@@ -18,7 +18,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
+const Field kJpegField{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
 constexpr std::string_view kCodec = "jpeg.tfrecord.gz";
 
 Bytes operator+(Bytes a, std::span<const std::byte> b) {
@@ -31,7 +31,7 @@ Bytes bytes_of(std::string_view text) {
   return {bytes.begin(), bytes.end()};
 }
 
-Bytes framed(std::span<const std::byte> payload) {
+Bytes record_of(std::span<const std::byte> payload) {
   const auto header = tfrecord_header(payload.size());
   const auto footer = tfrecord_footer(crc32c(payload));
   return Bytes(header.begin(), header.end()) + payload + footer;
@@ -70,14 +70,15 @@ class TfRecordGzip : public ::testing::Test {
   };
   static Written write() {
     Written out;
-    out.samples = test_samples({&kImage, 1}, 3);
+    out.samples = test_samples({&kJpegField, 1}, 3);
     for (TestSample& sample : out.samples)
       sample.fields[0] = bytes_of("\xff\xd8\xff JPEG") + sample.fields[0];
     out.samples[1].fields[0] = out.samples[1].fields[0] + Bytes(300, std::byte{'x'});
     const Tier tier = open_tier("mem:tfrecord-gzip-test", kNoNamedTiers).value();
-    EXPECT_OK(make_object(*tier.backend, *format_of("tfrecord"), "plain", {&kImage, 1}, out.samples));
+    EXPECT_OK(make_object(*tier.backend, *format_of("tfrecord"), "plain", {&kJpegField, 1}, out.samples));
     const auto format = format_of("tfrecord", {{"compression", "gzip"}});
-    out.placed = make_object(*tier.backend, *format, "compressed", {&kImage, 1}, out.samples).value().placed;
+    out.placed =
+        make_object(*tier.backend, *format, "compressed", {&kJpegField, 1}, out.samples).value().placed;
     out.plain = content(*tier.backend, "plain");
     out.compressed = content(*tier.backend, "compressed");
     return out;
@@ -194,7 +195,7 @@ TEST_F(TfRecordGzip, LabelsAfterALargePayload) {
   example.add("image/class/label", std::span(&label, 1));
   std::vector<std::span<const std::byte>> pieces;
   const auto message = example.finish(pieces);
-  const Bytes member = gzip(framed(joined({.pieces = pieces, .bytes = message.bytes})));
+  const Bytes member = gzip(record_of(joined({.pieces = pieces, .bytes = message.bytes})));
   ScanFixture fixture("tfrecord");
   const auto samples = fixture.scan(member + member).value();
   ASSERT_EQ(samples.size(), 2U);
@@ -204,7 +205,7 @@ TEST_F(TfRecordGzip, LabelsAfterALargePayload) {
 
 TEST_F(TfRecordGzip, ANameAfterItsBytesIsAnError) {
   const Bytes value = field(2, field(1, field(1, pattern(300000, 1))));
-  const Bytes record = framed(field(1, field(1, value + field(1, bytes_of("image/encoded")))));
+  const Bytes record = record_of(field(1, field(1, value + field(1, bytes_of("image/encoded")))));
   ScanFixture fixture("tfrecord");
   ASSERT_OK(fixture.scan(record));  // in an uncompressed object a scan can go back
   const auto samples = fixture.scan(gzip(record));
@@ -247,7 +248,7 @@ TEST_F(TfRecordGzip, OpensTheWrittenSamples) {
 
 TEST_F(TfRecordGzip, OtherSamplesAreReturnedUnchanged) {
   const Bytes picture = bytes_of("\xff\xd8\xff and so on");
-  const Bytes member = gzip(framed(picture));
+  const Bytes member = gzip(record_of(picture));
   for (const char* codec : {"jpeg", "raw", ""}) {
     SampleOpener opener = SampleOpener::make(codec).value();
     EXPECT_FALSE(opener.is_wrapped(member));
@@ -282,7 +283,8 @@ TEST_F(TfRecordGzip, AnOpenedSampleIsRightOrAnError) {
 }
 
 TEST_F(TfRecordGzip, ChecksumsOfTheRecordCount) {
-  Bytes record = framed(field(1, field(1, field(1, bytes_of("x")) + field(2, field(1, field(1, Bytes(9)))))));
+  Bytes record =
+      record_of(field(1, field(1, field(1, bytes_of("x")) + field(2, field(1, field(1, Bytes(9)))))));
   SampleOpener opener = SampleOpener::make(kCodec).value();
   ASSERT_EQ(opener.open(gzip(record)).value().size(), 9U);
   for (const size_t at : {size_t{8}, size_t{20}, record.size() - 1}) {
@@ -293,7 +295,7 @@ TEST_F(TfRecordGzip, ChecksumsOfTheRecordCount) {
 }
 
 TEST_F(TfRecordGzip, ARecordLargerThanAllowedIsRefused) {
-  const Bytes member = gzip(framed(field(1, field(1, field(2, field(1, field(1, Bytes(100000))))))));
+  const Bytes member = gzip(record_of(field(1, field(1, field(2, field(1, field(1, Bytes(100000))))))));
   EXPECT_OK(SampleOpener::make(kCodec, 200000).value().open(member));
   const auto refused = SampleOpener::make(kCodec, 50000).value().open(member);
   ASSERT_FALSE(refused.ok());

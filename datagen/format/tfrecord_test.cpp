@@ -31,7 +31,7 @@ const std::string_view kKnown =
     "0a0c696d6167652f666f726d617412080a060a044a5045470a1f0a0d696d6167652f656e636f646564120e0a0c0a0affd8ffe04a"
     "50"
     "4547ffd9be9680a0";
-const std::string_view kPicture = "\xff\xd8\xff\xe0JPEG\xff\xd9";
+const std::string_view kPictureText = "\xff\xd8\xff\xe0JPEG\xff\xd9";
 const Field kImage{.name = "image", .codec = "jpeg", .extension = ".jpg", .varies = true};
 
 struct Written {
@@ -52,7 +52,7 @@ Written write(std::span<const Field> fields, std::span<const SampleBytes> sample
   return out;
 }
 
-Written write_picture(std::optional<uint32_t> crc, std::string_view picture = kPicture) {
+Written write_picture(std::optional<uint32_t> crc, std::string_view picture = kPictureText) {
   const auto bytes = std::as_bytes(std::span(picture));
   const std::vector<std::span<const std::byte>> pieces{bytes.first(3), bytes.subspan(3)};
   const FieldBytes field{.pieces = pieces, .bytes = bytes.size(), .crc32c = crc};
@@ -91,7 +91,7 @@ TEST(TfRecord, FeaturesAreThoseOfDlio) {
   for (const bool picture : {true, false}) {
     const Field field =
         picture ? kImage : Field{.name = "x", .codec = "raw", .extension = ".bin", .varies = true};
-    const std::string payload = std::string(picture ? kPicture : "0123456789") + std::string(10, 'x');
+    const std::string payload = std::string(picture ? kPictureText : "0123456789") + std::string(10, 'x');
     const auto bytes = std::as_bytes(std::span(payload));
     const FieldBytes payload_field{.pieces = {&bytes, 1}, .bytes = bytes.size()};
     auto writer = format->create(*tier.backend, {.name = "o", .samples = 1, .fields = {&field, 1}}).value();

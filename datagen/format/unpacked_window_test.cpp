@@ -30,7 +30,7 @@ void append(Bytes& out, std::span<const std::byte> more) {
 }
 
 // Bytes that compress to about half.
-Bytes some_bytes(size_t count, uint64_t seed) {
+Bytes random_bytes(size_t count, uint64_t seed) {
   const RandomStream random(seed, "unpacked");
   Bytes out(count);
   for (size_t i = 0; i < count; ++i) out[i] = static_cast<std::byte>(random.bits(i) & 0x0fU);
@@ -124,7 +124,7 @@ struct Records {
 Records records(size_t count, size_t bytes) {
   Records out;
   for (size_t i = 0; i < count; ++i) {
-    out.payloads.push_back(some_bytes(bytes + i * 13 % 97, i));
+    out.payloads.push_back(random_bytes(bytes + i * 13 % 97, i));
     append(out.plain, record(out.payloads.back()));
   }
   return out;
@@ -197,7 +197,7 @@ TEST_F(UnpackedScan, RecordsOfAZlibStream) {
 }
 
 TEST_F(UnpackedScan, BytesThatOnlyBeginAsZlibAreNoStream) {
-  Bytes object = some_bytes(500, 9);
+  Bytes object = random_bytes(500, 9);
   object[0] = std::byte{0x78};
   object[1] = std::byte{0x9c};
   EXPECT_ERRC(Errc::corrupt, scan("tfrecord", "a.tfrecord", object), "no TFRecord");
@@ -278,7 +278,7 @@ Bytes npy_of(Element element, const std::vector<uint64_t>& shape, std::span<cons
 }
 
 TEST_F(UnpackedScan, RowsOfACompressedArchive) {
-  const Bytes pixels = some_bytes(30 * 70000, 5);
+  const Bytes pixels = random_bytes(30 * 70000, 5);
   Bytes labels;
   for (uint8_t i = 0; i < 30; ++i) labels.push_back(static_cast<std::byte>(i % 4));
   const Bytes object = zip_of(
@@ -296,7 +296,7 @@ TEST_F(UnpackedScan, EachArrayOfACompressedArchiveHasAForm) {
   std::vector<std::pair<std::string, Bytes>> files;
   std::vector<Bytes> expected;
   for (size_t i = 0; i < 12; ++i) {
-    expected.push_back(some_bytes(6000, i));
+    expected.push_back(random_bytes(6000, i));
     files.emplace_back("arr_" + std::to_string(i) + ".npy", npy_of(Element::u8, {60, 100}, expected.back()));
   }
   const Bytes object = zip_of(files);
@@ -307,7 +307,7 @@ TEST_F(UnpackedScan, EachArrayOfACompressedArchiveHasAForm) {
 }
 
 TEST_F(UnpackedScan, DamageOfACompressedArchiveIsFound) {
-  const Bytes pixels = some_bytes(4000, 5);
+  const Bytes pixels = random_bytes(4000, 5);
   const Bytes whole = zip_of({{"x.npy", npy_of(Element::u8, {4, 1000}, pixels)}});
   for (size_t bit = 8 * 40; bit < 8 * (whole.size() - 80); bit += 11) {
     Bytes bytes = whole;
@@ -329,7 +329,7 @@ std::unique_ptr<Cut> cut(std::vector<uint64_t> shape, std::vector<uint64_t> chun
   auto out = std::make_unique<Cut>();
   out->array = {.item_bytes = item_bytes, .shape = std::move(shape), .chunk_shape = std::move(chunk_shape)};
   const ChunkedArray& array = out->array;
-  out->plain = some_bytes(array.bytes(), 3);
+  out->plain = random_bytes(array.bytes(), 3);
   std::vector<uint64_t> grid;
   uint64_t count = 1;
   for (size_t d = 0; d < array.shape.size(); ++d) {

@@ -18,16 +18,16 @@ namespace penstock {
 namespace {
 
 // A small data set with one folder per class, and a companion next to the folders.
-const Generation& small() {
+const Generation& small_generation() {
   static const Generation generation =
       plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 5}, 7).value();
   return generation;
 }
 
-const Tree& expected() {
+const Tree& expected_tree() {
   static const Tree tree = [] {
     Tier target = tier("generate-power-cut");
-    EXPECT_OK(make(target, small()));
+    EXPECT_OK(make(target, small_generation()));
     return tree_of(target);
   }();
   return tree;
@@ -38,14 +38,14 @@ const Tree& expected() {
 void expect_whole(Tier& target) {
   Tree tree = tree_of(target);
   std::erase_if(tree, [](const auto& one) { return one.first.starts_with(".penstock/generate."); });
-  expect_same(tree, expected());
+  expect_same(tree, expected_tree());
 }
 
 // Checks that the data set is complete if it has a manifest, and that --resume completes it in any case.
 void expect_whole_or_resumed(Tier& target) {
   const bool corpus = Manifest::load(*target.backend, kManifestName).ok();
   if (corpus) expect_whole(target);
-  ASSERT_OK(make(target, small(), 1, true));
+  ASSERT_OK(make(target, small_generation(), 1, true));
   expect_whole(target);
 }
 
@@ -62,7 +62,7 @@ TEST(GeneratePowerCut, AtEveryOperationOfAForgetfulDisk) {
       Tier target;
       target.backend = machine.backend("disk");
       machine.cut_at(n);
-      const Result<GenerateResult> made = make(target, small(), 1);
+      const Result<GenerateResult> made = make(target, small_generation(), 1);
       if (made.ok()) ++finished;
       machine.cut();
       power_on(machine);
@@ -92,7 +92,7 @@ TEST_P(GenerateOnDisk, PowerCutsLeaveAWholeOrAnUnfinishedDataSet) {
     {
       Tier target = open_tier(path, kNoNamedTiers).value();
       target.backend = cut_off(std::move(target.backend), power);
-      finished = make(target, small(), 1).ok();
+      finished = make(target, small_generation(), 1).ok();
     }
     if (!power.happened()) {
       EXPECT_TRUE(finished);
@@ -153,12 +153,12 @@ TEST(GeneratePowerCut, RepairedObjectsAreDurableBeforeTheyAppear) {
   };
   Tier target = open_tier("t=posix:" + scratch.path().string(), kNoNamedTiers).value();
   target.backend = lying(std::move(target.backend), record_sync);
-  ASSERT_OK(make(target, small(), 1));
+  ASSERT_OK(make(target, small_generation(), 1));
   synced.clear();
-  for (const auto& [name, bytes] : expected()) {
+  for (const auto& [name, bytes] : expected_tree()) {
     if (name.starts_with('.')) continue;
     ASSERT_OK(target.backend->names().remove(name));
-    ASSERT_OK(make(target, small(), 1, true));
+    ASSERT_OK(make(target, small_generation(), 1, true));
     EXPECT_TRUE(synced.contains(name)) << name;
   }
   expect_whole(target);

@@ -33,7 +33,7 @@ Generation shards() {
       .value();
 }
 
-Generation weather() {  // one sample per file, and a companion
+Generation weather_files() {  // one sample per file, and a companion
   return plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = 7}, 7).value();
 }
 
@@ -83,7 +83,7 @@ TEST(GenerateRanks, SharesAreConsecutiveAndCoverAllObjects) {
 
 TEST(GenerateRanks, TheirNumberDoesNotMatter) {
   int n = 0;
-  for (const auto& recipe : {&pictures, &shards, &weather}) {
+  for (const auto& recipe : {&pictures, &shards, &weather_files}) {
     const Generation generation = recipe();
     const std::string name = "ranks-number-" + std::to_string(n++);
     const Tree expected = tree_of_one_process(name, generation);
@@ -139,7 +139,7 @@ TEST(GenerateRanks, AFailedRankLeavesSomethingToResume) {
 }
 
 TEST(GenerateRanks, ResumeKeepsWhatAnyNumberOfRanksMade) {
-  const Generation generation = weather();
+  const Generation generation = weather_files();
   const Tree expected = tree_of_one_process("ranks-kept", generation);
   const auto stopped = make_on_ranks(3, "ranks-kept-3", generation, false, 0, ",fail=publish:enospc@#5..");
   ASSERT_FALSE(stopped[0].done.ok());
@@ -213,7 +213,7 @@ TEST(GenerateRanks, ASignalAtTheStartSaysWhetherResumeIsPossible) {
 }
 
 TEST(GenerateRanks, AllRanksRepairAFinishedDataSet) {
-  const Generation generation = weather();
+  const Generation generation = weather_files();
   const Tree expected = tree_of_one_process("ranks-mend", generation);
   Tier target = tier("ranks-mend");
   for (const auto& [name, bytes] : expected) {
@@ -229,7 +229,7 @@ TEST(GenerateRanks, AllRanksRepairAFinishedDataSet) {
 }
 
 TEST(GenerateRanks, WithAManifestNoRankMakesAnythingAgain) {
-  const Generation generation = weather();
+  const Generation generation = weather_files();
   const Tree expected = tree_of_one_process("ranks-behind", generation);
   uint64_t failures_after_manifest = 0;
   for (int at = 1;; ++at) {
@@ -268,7 +268,7 @@ class WithoutMemory final : public Recipe {
 
 // No rank may return alone, because the others would wait for it for ever.
 TEST(GenerateRanks, ARankWithoutMemoryMakesAllRanksFail) {
-  const Generation generation = weather();
+  const Generation generation = weather_files();
   const Tree expected = tree_of_one_process("ranks-memory", generation);
   Tier target = tier("ranks-memory");
   ASSERT_TRUE(target.backend->names().remove(expected.rbegin()->first).ok());
@@ -277,7 +277,7 @@ TEST(GenerateRanks, ARankWithoutMemoryMakesAllRanksFail) {
     for (const int failing_rank : {0, 1}) {
       std::vector<Outcome> outcomes(2);
       RankThreads::run(2, [&](Communicator& job) {
-        Generation mine = weather();
+        Generation mine = weather_files();
         if (job.rank() == failing_rank) mine.recipe = std::make_unique<WithoutMemory>(std::move(mine.recipe));
         Tier there = tier(path);
         Progress progress(false, "", 0, "");
@@ -298,7 +298,7 @@ TEST(GenerateRanks, ARankWithoutMemoryMakesAllRanksFail) {
 
 TEST(GenerateRanks, ATargetThatNotAllRanksSeeIsRefused) {
   std::vector<Outcome> outcomes(2);
-  const Generation generation = weather();
+  const Generation generation = weather_files();
   RankThreads::run(2, [&](Communicator& job) {
     Tier target = tier("ranks-place-" + std::to_string(job.rank()));
     Outcome& mine = outcomes[size_t(job.rank())];

@@ -21,7 +21,7 @@ namespace {
 
 constexpr uint64_t kObjects = 12;
 
-const Generation& small() {
+const Generation& resumed_generation() {
   static const Generation generation =
       plan_generation("climate", "", {{"shape", "2,8,8"}}, {.samples = kObjects + 1}, 7).value();
   return generation;
@@ -71,9 +71,9 @@ class SlowBackend final : public BackendWrapper {
 void make_unfinished(const std::string& path, int times) {
   // The `+ 2`: the state file is published first, and the last object must fail.
   Tier sick = tier(path, ",fail=publish:eio@#" + std::to_string(kObjects + 2));
-  ASSERT_FALSE(make(sick, small(), 1).ok());
+  ASSERT_FALSE(make(sick, resumed_generation(), 1).ok());
   Tier target = tier(path);
-  const uint32_t key = journal_key(small().state);
+  const uint32_t key = journal_key(resumed_generation().state);
   std::vector<JournalSegment> rows;
   const auto read = read_journal(*target.backend, key, [&](const JournalSegment& segment) {
     for (const JournalObject& object : segment.objects) {
@@ -104,7 +104,7 @@ TEST(GenerateResume, ObjectsOfManySegmentsAreReadInParallel) {
   SlowReader::ReadCounts counts;
   Tier target = tier("generate-resume-slow");
   target.backend = std::make_unique<SlowBackend>(std::move(target.backend), counts);
-  const auto resumed = make(target, small(), 4, true);
+  const auto resumed = make(target, resumed_generation(), 4, true);
   ASSERT_OK(resumed);
   EXPECT_EQ(resumed->samples_kept, kObjects);
   EXPECT_GE(counts.highest, 3);
@@ -133,7 +133,7 @@ TEST(GenerateResume, AllThreadsShareTheLastSegment) {
     Tier target = tier(name, ",latency=10ms");  // the latency gives each thread some of the work
     target.backend = std::make_unique<CountingBackend>(std::move(target.backend), segments);
     const auto began = std::chrono::steady_clock::now();
-    ASSERT_OK(make(target, small(), 8));
+    ASSERT_OK(make(target, resumed_generation(), 8));
     if (std::chrono::steady_clock::now() - began >= std::chrono::milliseconds(900)) continue;
     EXPECT_EQ(segments, 1);
     return;
@@ -144,12 +144,12 @@ TEST(GenerateResume, AllThreadsShareTheLastSegment) {
 TEST(GenerateResume, ObjectsThatAreNamedTwiceAreKeptOnce) {
   make_unfinished("generate-resume-twice", 3);
   Tier target = tier("generate-resume-twice");
-  const auto resumed = make(target, small(), 4, true);
+  const auto resumed = make(target, resumed_generation(), 4, true);
   ASSERT_OK(resumed);
   EXPECT_EQ(resumed->samples_kept, kObjects);
   EXPECT_EQ(resumed->samples_made, 1U);
   Tier whole = tier("generate-resume-whole");
-  ASSERT_OK(make(whole, small()));
+  ASSERT_OK(make(whole, resumed_generation()));
   expect_same(tree_of(target), tree_of(whole));
 }
 

@@ -3,19 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include <cstddef>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "io_backends/testing/testing.hpp"
 #include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
-
-inline std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text));
-}
 
 inline void put(Backend& backend, std::string_view name, std::string_view content) {
   const auto writer = backend.create(name, content.size());

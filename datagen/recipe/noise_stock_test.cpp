@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array kKinds{Noise::bytes, Noise::floats, Noise::classes};
 
-std::vector<float> floats_of(const std::vector<std::byte>& bytes) {
+std::vector<float> stock_floats(const std::vector<std::byte>& bytes) {
   std::vector<float> values(bytes.size() / sizeof(float));
   std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
   return values;
@@ -65,7 +65,7 @@ TEST(NoiseArray, NoBlockIsLikeAnother) {
 TEST(NoiseArray, FloatsAreNumbersThatResembleTheirNeighbours) {
   const NoiseStock stock(Noise::floats, 7);
   NoiseArray array(stock);
-  const std::vector<float> values = floats_of(joined(array.make(RandomStream(1, 2), 4'000'000)));
+  const std::vector<float> values = stock_floats(joined(array.make(RandomStream(1, 2), 4'000'000)));
   double sum = 0, squares = 0, steps = 0;
   for (size_t i = 1; i < values.size(); ++i) {
     ASSERT_TRUE(std::isfinite(values[i])) << i;
@@ -97,7 +97,7 @@ TEST(NoiseArray, HasThreeClasses) {
   const NoiseStock stock(Noise::classes, 7);
   NoiseArray array(stock);
   std::array<size_t, 3> counts{};
-  const std::vector<float> values = floats_of(joined(array.make(RandomStream(1, 2), 4'000'000)));
+  const std::vector<float> values = stock_floats(joined(array.make(RandomStream(1, 2), 4'000'000)));
   for (const float value : values) {
     ASSERT_TRUE(value == 0.0F || value == 1.0F || value == 2.0F) << value;
     ++counts[size_t(value)];

@@ -46,10 +46,8 @@ Result<void> Reader::read_at_all(uint64_t /*offset*/, std::span<std::byte> /*out
 }
 
 Error truncated_error(std::string_view name, uint64_t offset, uint64_t length) {
-  return make_error(Errc::truncated, "'" + std::string(name) + "' ends before byte " +
-                                         std::to_string(offset > std::numeric_limits<uint64_t>::max() - length
-                                                            ? std::numeric_limits<uint64_t>::max()
-                                                            : offset + length));
+  const uint64_t rest = std::numeric_limits<uint64_t>::max() - offset;
+  return make_error(Errc::truncated, "'{}' ends before byte {}", name, offset + std::min(length, rest));
 }
 
 Result<void> Writer::append(std::span<const std::span<const std::byte>> pieces) {
@@ -96,7 +94,7 @@ Result<void> put_object(Backend& backend, std::string_view name, std::span<const
 Result<std::string> read_text(Backend& backend, std::string_view name, uint64_t max_bytes) {
   PENSTOCK_ASSIGN(const auto reader, backend.open(name));
   PENSTOCK_ASSIGN(const uint64_t size, reader->size());
-  if (size > max_bytes) return make_error(Errc::corrupt, "'" + std::string(name) + "' is too large");
+  if (size > max_bytes) return make_error(Errc::corrupt, "'{}' is too large", name);
   std::string text(size_t(size), '\0');
   PENSTOCK_TRY(reader->read_at(0, std::as_writable_bytes(std::span(text))));
   return text;
@@ -129,9 +127,8 @@ Result<void> check_read_object(std::string_view name, uint64_t length_hint, size
 
 Result<void> check_fits(std::string_view name, uint64_t length, size_t buffer_bytes) {
   if (length <= buffer_bytes) return success();
-  return make_error(Errc::invalid_argument, "'" + std::string(name) + "' has " + std::to_string(length) +
-                                                " bytes, more than the buffer of " +
-                                                std::to_string(buffer_bytes));
+  return make_error(Errc::invalid_argument, "'{}' has {} bytes, more than the buffer of {}", name, length,
+                    buffer_bytes);
 }
 
 }  // namespace penstock

@@ -14,7 +14,7 @@
 namespace penstock::s3 {
 namespace {
 
-constexpr size_t kPart = 5 * kMiB;
+constexpr size_t kWriterPart = 5 * kMiB;
 
 // The thread that made the FailingAllocations object; 0 if there is none.
 std::atomic<pid_t> unaffected_thread{0};
@@ -69,7 +69,7 @@ TEST_F(S3Writers, SendPartsWhileTheirCallerComputes) {
   count_puts();
   const auto writer = backend->create("large");
   ASSERT_OK(writer);
-  const Bytes bytes = pattern(2 * kPart + 1);
+  const Bytes bytes = pattern(2 * kWriterPart + 1);
   ASSERT_OK((*writer)->append(bytes));
   EXPECT_TRUE(wait_for_puts(2)) << "nothing is sent unless the writer is called";
   ASSERT_OK((*writer)->publish(Durability::visible));
@@ -89,7 +89,7 @@ TEST_F(S3Writers, HaveAtMostStreamsPartsInFlight) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     --held_puts;
   });
-  const Bytes bytes = pattern(4 * kPart);
+  const Bytes bytes = pattern(4 * kWriterPart);
   ASSERT_OK(put("large", bytes));
   EXPECT_EQ(most_held_puts, 2U);
   EXPECT_TRUE(*get("large") == bytes);
@@ -103,7 +103,7 @@ TEST_F(S3Writers, RespectTheLimitOfConnections) {
     for (unsigned ms = 0; method == "HEAD" && puts < 3 && ms < 1'000; ++ms)
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
-  const Bytes bytes = pattern(2 * kPart + 1);
+  const Bytes bytes = pattern(2 * kWriterPart + 1);
   for (const IfExists if_exists : {IfExists::replace, IfExists::fail}) {
     remake({{"part", "5MiB"}, {"connections", "1"}});
     puts = 0;
@@ -120,7 +120,7 @@ TEST_F(S3Writers, TheNextCallReturnsTheErrorOfAPart) {
   count_puts();
   const auto writer = backend->create("large");
   ASSERT_OK(writer);
-  ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
+  ASSERT_OK((*writer)->append(pattern(2 * kWriterPart + 1)));
   ASSERT_TRUE(wait_for_puts(2));
   Result<void> appended = success();
   for (unsigned ms = 0; appended.ok() && ms < 60'000; ++ms) {
@@ -147,7 +147,7 @@ TEST_F(S3Writers, PublishReturnsTheErrorOfAPart) {
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
     server.inject_faults(one.fault, one.times, "PUT", "partNumber=3");
-    ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
+    ASSERT_OK((*writer)->append(pattern(2 * kWriterPart + 1)));
     EXPECT_ERRC(one.errc, (*writer)->publish(Durability::visible), "part 3 of 'large'");
     server.clear_faults();
     EXPECT_EQ(server.open_uploads(), 0U);
@@ -161,7 +161,7 @@ constexpr ServerFault kMisleading[] = {ServerFault::page, ServerFault::blanks, S
                                        ServerFault::other_result, ServerFault::late_error};
 
 TEST_F(S3Writers, AnUploadWithoutAResultIsNotDone) {
-  const Bytes bytes = pattern(kPart + 1);
+  const Bytes bytes = pattern(kWriterPart + 1);
   for (const ServerFault fault : kMisleading) {
     remake({{"part", "5MiB"}, {"retries", "1"}});
     server.inject_faults(fault, TestServer::kAllTries, "POST", "uploadId=");
@@ -173,7 +173,7 @@ TEST_F(S3Writers, AnUploadWithoutAResultIsNotDone) {
 }
 
 TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
-  const Bytes bytes = pattern(kPart + 1);
+  const Bytes bytes = pattern(kWriterPart + 1);
   for (const ServerFault fault : kMisleading)
     for (const char* const request : {"uploadId=", "uploads"}) {
       server.inject_faults(fault, 2, "POST", request);
@@ -189,7 +189,7 @@ TEST_F(S3Writers, AnUploadIsCompletedAgainUntilItHasAResult) {
 TEST_F(S3Writers, APartWithoutAResultIsNotDone) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
   server.inject_faults(ServerFault::page, TestServer::kAllTries, "PUT", "partNumber=1");
-  EXPECT_ERRC(Errc::io, put("large", pattern(kPart + 1)), "part 1 of 'large'");
+  EXPECT_ERRC(Errc::io, put("large", pattern(kWriterPart + 1)), "part 1 of 'large'");
   server.clear_faults();
   EXPECT_EQ(server.open_uploads(), 0U);
   EXPECT_ERRC(Errc::not_found, backend->names().stat("large"));
@@ -205,7 +205,7 @@ TEST_F(S3Writers, AnObjectWithoutAVersionIsNotDone) {
 
 TEST_F(S3Writers, AnExistingObjectProvesSuccess) {
   remake({{"part", "5MiB"}, {"retries", "1"}});
-  const Bytes large = pattern(kPart + 1), small = pattern(5);
+  const Bytes large = pattern(kWriterPart + 1), small = pattern(5);
   server.inject_faults(ServerFault::page_after, TestServer::kAllTries, "POST", "uploadId=");
   server.inject_faults(ServerFault::page_after, TestServer::kAllTries, "PUT", "small");
   ASSERT_OK(put("large", large));
@@ -243,7 +243,7 @@ TEST_F(S3Writers, AListingWithoutAResultIsAskedForAgain) {
 }
 
 TEST_F(S3Writers, PartsThatFailAreSentAgain) {
-  const Bytes bytes = pattern(2 * kPart + 3);
+  const Bytes bytes = pattern(2 * kWriterPart + 3);
   for (const ServerFault fault : {ServerFault::slow_down, ServerFault::hang_up, ServerFault::lost_answer,
                                   ServerFault::internal_error, ServerFault::cut}) {
     server.inject_faults(fault, 2, "PUT", "partNumber=2");
@@ -267,7 +267,7 @@ TEST_F(S3Writers, DroppedWithPartsInFlightLeaveNothing) {
   {
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
-    ASSERT_OK((*writer)->append(pattern(3 * kPart)));
+    ASSERT_OK((*writer)->append(pattern(3 * kWriterPart)));
     ASSERT_TRUE(wait_for_puts(2));
     EXPECT_EQ(server.open_uploads(), 1U);
     writer_ends = true;
@@ -286,7 +286,7 @@ TEST_F(S3Writers, DroppedWithPartsThatWaitForARetryLeaveNothing) {
   {
     const auto writer = backend->create("large");
     ASSERT_OK(writer);
-    ASSERT_OK((*writer)->append(pattern(2 * kPart + 1)));
+    ASSERT_OK((*writer)->append(pattern(2 * kWriterPart + 1)));
     ASSERT_TRUE(wait_for_puts(2));
   }
   EXPECT_EQ(server.open_uploads(), 0U);
@@ -296,7 +296,7 @@ TEST_F(S3Writers, FailIfTheirThreadHasNoMemory) {
   const auto writer = backend->create("large");
   ASSERT_OK(writer);
   const FailingAllocations no_memory;
-  ASSERT_OK((*writer)->append(pattern(kPart + 1)));
+  ASSERT_OK((*writer)->append(pattern(kWriterPart + 1)));
   EXPECT_ERRC(Errc::exhausted, (*writer)->publish(Durability::visible), "memory");
   EXPECT_EQ(server.open_uploads(), 0U);
 }

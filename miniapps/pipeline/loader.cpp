@@ -1,9 +1,8 @@
 // Threads: the training loop's thread is the consumer. It makes and destroys the loader and calls next() and
 // close(). Each worker thread runs work(), serve(), wait_for_slot(), take_tickets(), fill_slot(), transform()
 // and record_outcome(). Any thread may call times(), losses(), lost_times() and stalled().
-// Lock: one mutex_ for everything. No thread holds it during a read, a transform or a step. BatchPlan moves
-// samples between batches while mutex_ is held. A SampleLoader belongs to one worker and needs no lock;
-// HeldObjects has a lock of its own.
+// Lock: one mutex_ for everything, not held during a read, a transform or a step. BatchPlan moves samples
+// between batches under it. A SampleLoader belongs to one worker. HeldObjects has a lock of its own.
 // Slots of a batch: a slot belongs to one worker from take_tickets() to record_outcome(), then to the plan.
 // The batch belongs to the consumer from the return of next() to its next call. Each change of owner takes
 // mutex_, which makes the bytes visible to the next owner.

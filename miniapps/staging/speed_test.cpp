@@ -9,7 +9,7 @@ namespace {
 
 // The speed table of a tier with a fixed latency per read, a shared bandwidth, and no limit on parallel
 // reads.
-SpeedTable table_of(double latency_s, double bytes_per_s, std::vector<unsigned> threads = {1, 4, 16}) {
+SpeedTable speed_table(double latency_s, double bytes_per_s, std::vector<unsigned> threads = {1, 4, 16}) {
   SpeedTable table;
   table.sizes = {1e5, 1e6, 1e7};
   table.threads = std::move(threads);
@@ -28,7 +28,7 @@ DemandTime time_of(const SpeedTable& table, double reads, double bytes) {
 }
 
 TEST(Speed, InterpolatesBetweenSizesAndExtrapolatesAboveThem) {
-  const SpeedTable table = table_of(0.01, 1e8);
+  const SpeedTable table = speed_table(0.01, 1e8);
   EXPECT_NEAR(time_of(table, 1, 1e5).seconds(1), 0.011, 1e-12);
   EXPECT_NEAR(time_of(table, 1, 5e6).seconds(1), 0.06, 1e-12);
   EXPECT_NEAR(time_of(table, 1, 1e9).seconds(1), 10.01, 1e-9);
@@ -46,7 +46,7 @@ TEST(Speed, OneSizeAloneIsItself) {
 }
 
 TEST(Speed, ALineIsFound) {
-  const SpeedTable table = table_of(0.012, 163e6);
+  const SpeedTable table = speed_table(0.012, 163e6);
   const LineFit fit = fit_line(table, median_times(table), 0);
   EXPECT_NEAR(fit.latency_s, 0.012, 1e-9);
   EXPECT_NEAR(fit.bytes_per_s, 163e6, 1);
@@ -76,8 +76,8 @@ TEST(Speed, TimesAreTakenToTheMeanOfAllFiles) {
 }
 
 TEST(Speed, OneThreadAddsUpWhatItDoes) {
-  const SpeedTable slow = table_of(0.01, 1e8);
-  const SpeedTable fast = table_of(0.001, 1e9);
+  const SpeedTable slow = speed_table(0.01, 1e8);
+  const SpeedTable fast = speed_table(0.001, 1e9);
   const double a = time_of(slow, 100, 5e6).seconds(1);
   const double b = time_of(fast, 50, 1e6).seconds(1);
   EXPECT_NEAR(epoch_seconds(time_of(slow, 100, 5e6), time_of(fast, 50, 1e6), {1, 0}), a + b, 1e-6 * a);
@@ -87,8 +87,8 @@ TEST(Speed, OneThreadAddsUpWhatItDoes) {
 }
 
 TEST(Speed, ManyThreadsTakeAsLongAsTheTierWithMoreToDo) {
-  const SpeedTable slow = table_of(0.0001, 1e8);
-  const SpeedTable fast = table_of(0.0001, 3e8);
+  const SpeedTable slow = speed_table(0.0001, 1e8);
+  const SpeedTable fast = speed_table(0.0001, 3e8);
   const DemandTime on_slow = time_of(slow, 100, 1e7);  // 10 s
   EXPECT_NEAR(epoch_seconds(on_slow, time_of(fast, 100, 1e7), {16, 0}), 10, 0.01);
   EXPECT_NEAR(epoch_seconds(on_slow, time_of(fast, 600, 1e7), {16, 0}), 20, 0.01) << "the fast one has more";
@@ -99,8 +99,8 @@ TEST(Speed, ManyThreadsTakeAsLongAsTheTierWithMoreToDo) {
 }
 
 TEST(Speed, NoEpochIsLongerThanWithoutOverlapOrShorterThanItsParts) {
-  const SpeedTable slow = table_of(0.01, 1e8);
-  const SpeedTable fast = table_of(0.002, 8e8);
+  const SpeedTable slow = speed_table(0.01, 1e8);
+  const SpeedTable fast = speed_table(0.002, 8e8);
   for (const double threads : {1.0, 2.0, 3.0, 4.0, 7.0, 16.0})
     for (const double moved : {0.0, 10.0, 300.0, 990.0, 1000.0})
       for (const double think : {0.0, 1.0, 50.0}) {
@@ -115,7 +115,7 @@ TEST(Speed, NoEpochIsLongerThanWithoutOverlapOrShorterThanItsParts) {
 }
 
 TEST(Speed, ATierThatManyThreadsSlowDownIsTakenSo) {
-  SpeedTable table = table_of(0, 94e6, {1, 16});
+  SpeedTable table = speed_table(0, 94e6, {1, 16});
   table.read_s[1] = {{1e5 / 77e6}, {1e6 / 77e6}, {1e7 / 77e6}};  // tf-Darshan's disk
   const DemandTime disk = time_of(table, 1000, 1e6);
   EXPECT_NEAR(epoch_seconds(disk, DemandTime(table, median_times(table), ReadDemand{}), {16, 0}), 1e9 / 77e6,
@@ -125,7 +125,7 @@ TEST(Speed, ATierThatManyThreadsSlowDownIsTakenSo) {
 }
 
 TEST(Speed, ThreadsForIsTheWayBackOfSeconds) {
-  const SpeedTable table = table_of(0.01, 1e8);
+  const SpeedTable table = speed_table(0.01, 1e8);
   const DemandTime work = time_of(table, 100, 1e6);
   for (const double threads : {0.25, 1.0, 2.5})
     EXPECT_NEAR(work.threads_for(work.seconds(threads)), threads, 1e-9);
@@ -149,7 +149,7 @@ TEST(Speed, ErrorsFollowFromTheSpreadOfTheRepeats) {
 }
 
 TEST(Speed, DrawnTimesAreWithinTheRepeats) {
-  SpeedTable table = table_of(0.01, 1e8, {1});
+  SpeedTable table = speed_table(0.01, 1e8, {1});
   table.read_s[0] = {{1, 3}, {2, 4}, {5, 5}};
   const CellTimes lows = drawn_times(table, [](size_t) { return size_t{0}; });
   EXPECT_EQ(lows[0], (std::vector<double>{1, 2, 5}));

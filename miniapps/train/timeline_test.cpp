@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -204,7 +205,9 @@ TEST_F(TimelineTest, MovesTimesToRankZerosClock) {
   timeline->log()[0].add(reading(1000, 3000, 10));
   static_cast<void>(timeline->end({}, kStart));
   ASSERT_TRUE(timeline->write().ok());
-  const Json trace = Json::parse(std::ifstream(folder_ / "run.json"));
+  std::ostringstream text;
+  text << std::ifstream(folder_ / "run.json").rdbuf();
+  const Json trace = Json::parse(text.str());
   const Json& event = trace["traceEvents"].back();
   EXPECT_EQ(event["name"], "read");
   EXPECT_DOUBLE_EQ(event["ts"].get<double>(), 0.5);

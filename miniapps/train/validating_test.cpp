@@ -86,7 +86,7 @@ struct ValidationData {
 };
 
 // The first batch of training epoch `epoch`.
-Batch of_epoch(uint64_t epoch) {
+Batch batch_of_epoch(uint64_t epoch) {
   Batch batch;
   batch.epoch = epoch;
   return batch;
@@ -96,8 +96,8 @@ TEST(Validating, IsDueWhenAnEpochIsOver) {
   ValidationData data(3, 4);
   const Validation how = data.validation();
   const auto validating = data.start(how, {.batch = 2});
-  const Batch first = of_epoch(0);
-  const Batch second = of_epoch(1);
+  const Batch first = batch_of_epoch(0);
+  const Batch second = batch_of_epoch(1);
   EXPECT_FALSE(validating->before_step(0, &first).value());
   EXPECT_FALSE(validating->before_step(1, &first).value());
   EXPECT_TRUE(data.backend.reads().empty());
@@ -117,7 +117,7 @@ TEST(Validating, HasReadTheFirstFileOfTheNextPass) {
     Validation how = data.validation();
     how.at_the_end = true;
     const auto validating = data.start(how, {.batch = 8, .prefetch = prefetch});
-    const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
+    const std::array<Batch, 3> epochs{batch_of_epoch(0), batch_of_epoch(1), batch_of_epoch(2)};
     for (uint64_t i = 0; i < epochs.size(); ++i) ASSERT_OK(validating->before_step(i, &epochs[size_t(i)]));
     ASSERT_OK(validating->before_step(3, nullptr));
     EXPECT_EQ(validating->figures().passes, 3U);
@@ -128,7 +128,8 @@ TEST(Validating, HasReadTheFirstFileOfTheNextPass) {
 
 // A checkpoint is saved after a step and before the validation that follows the step.
 TEST(Validating, ContinuesAfterAResume) {
-  const std::array<Batch, 4> epochs{of_epoch(0), of_epoch(1), of_epoch(2), of_epoch(3)};
+  const std::array<Batch, 4> epochs{batch_of_epoch(0), batch_of_epoch(1), batch_of_epoch(2),
+                                    batch_of_epoch(3)};
   ValidationData data(3, 4);
   const Validation how = data.validation();
   const auto whole = data.start(how, {.batch = 4});
@@ -152,7 +153,7 @@ TEST(Validating, ByStepsContinuesAfterAResume) {
   how.every_steps = 10;
   how.at_the_end = how.reload_each_pass = true;
   const auto rest = data.start(how, {.batch = 1, .made_steps = 20, .epoch = 0});
-  const Batch batch = of_epoch(0);
+  const Batch batch = batch_of_epoch(0);
   for (uint64_t step = 0; step < 15; ++step)
     EXPECT_EQ(rest->before_step(step, &batch).value(), step == 0 || step == 10) << step;
   EXPECT_TRUE(rest->before_step(15, nullptr).value());
@@ -166,7 +167,7 @@ TEST(Validating, WithReloadLoadsAllFilesInEachPass) {
   how.every_steps = 10;
   how.at_the_end = how.reload_each_pass = true;
   const auto validating = data.start(how, {.batch = 1, .prefetch = 2, .threads = 2});
-  const Batch batch = of_epoch(0);
+  const Batch batch = batch_of_epoch(0);
   for (uint64_t step = 0; step < 29; ++step)
     EXPECT_EQ(validating->before_step(step, &batch).value(), step == 10 || step == 20) << step;
   EXPECT_TRUE(validating->before_step(29, nullptr).value());
@@ -182,8 +183,8 @@ TEST(Validating, RanksShareTheFiles) {
   for (int rank = 0; rank < 2; ++rank) {
     data.backend.forget_reads();
     const auto validating = data.start(how, {.batch = 100, .rank = rank, .ranks = 2});
-    const Batch first = of_epoch(0);
-    const Batch second = of_epoch(1);
+    const Batch first = batch_of_epoch(0);
+    const Batch second = batch_of_epoch(1);
     ASSERT_OK(validating->before_step(0, &first));
     ASSERT_OK(validating->before_step(1, &second));
     EXPECT_EQ(validating->figures().samples, 4U) << "batches are as small as a pass";
@@ -199,8 +200,8 @@ TEST(Validating, ABadFileFailsOrIsSkipped) {
   ValidationData data(3, 2);
   data.backend.fail_on("v1");
   const Validation how = data.validation();
-  const Batch first = of_epoch(0);
-  const Batch second = of_epoch(1);
+  const Batch first = batch_of_epoch(0);
+  const Batch second = batch_of_epoch(1);
   const auto failing = data.start(how, {.batch = 2});
   ASSERT_OK(failing->before_step(0, &first));
   EXPECT_FALSE(failing->before_step(1, &second).ok());
@@ -221,7 +222,7 @@ TEST(Validating, PassesTakeTheirTime) {
   const auto validating =
       Validating::make(how, data.backend, data.samples, "emulated:step=4ms", {.batch = 4, .prefetch = 1})
           .value();
-  const std::array<Batch, 3> epochs{of_epoch(0), of_epoch(1), of_epoch(2)};
+  const std::array<Batch, 3> epochs{batch_of_epoch(0), batch_of_epoch(1), batch_of_epoch(2)};
   ASSERT_OK(validating->before_step(0, &epochs[0]));
   ASSERT_OK(validating->before_step(1, &epochs[1]));
   std::this_thread::sleep_for(20ms);

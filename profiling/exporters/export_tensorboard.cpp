@@ -47,7 +47,7 @@ std::string plain_markdown(std::string_view text) {
 
 std::string row_markdown(const std::vector<std::string>& cells) {
   std::string line = "|";
-  for (const std::string& cell : cells) line += " " + plain_markdown(cell) + " |";
+  for (const std::string& cell : cells) line += fmt::format(" {} |", plain_markdown(cell));
   return line + "\n";
 }
 

@@ -86,7 +86,7 @@ TEST_F(SessionJsonTest, AFileLineHasTheDocumentedFields) {
   std::map<std::string, Json> files;
   for (std::string line; std::getline(lines, line);) {
     const auto file = Json::parse(line);
-    files[file["path"]] = file;
+    files[file["path"].get<std::string>()] = file;
   }
   ASSERT_EQ(files.size(), 2U);
   ASSERT_TRUE(files.contains("/data/\"b\"\n\\xff"));
@@ -135,7 +135,7 @@ TEST_F(SessionJsonTest, ChromeGetsATrackForEachFileAndThread) {
   std::vector<std::string> tracks;
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] == "X" && event["cat"] == "posix") calls.push_back(event);
-    if (event["name"] == "thread_name") tracks.push_back(event["args"]["name"]);
+    if (event["name"] == "thread_name") tracks.push_back(event["args"]["name"].get<std::string>());
   }
   ASSERT_EQ(calls.size(), 2U);
   EXPECT_EQ(calls[0]["pid"], 100);

@@ -106,7 +106,7 @@ std::string markdown_table(const Columns& columns, const Rows& rows) {
   out += "\n";
   for (const std::vector<std::string>& row : rows) {
     out += "|";
-    for (const std::string& cell : row) out += " " + escape_markdown(cell) + " |";
+    for (const std::string& cell : row) out += fmt::format(" {} |", escape_markdown(cell));
     out += "\n";
   }
   return out;

@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-std::string file_of(const std::string& benchmarks) {
+std::string benchmark_file(const std::string& benchmarks) {
   return R"({"context": {"date": "2026-11-20T10:30:00+01:00", "host_name": "h", "executable": "./bench", "num_cpus": 2},
 "benchmarks": [)" +
          benchmarks + "]\n}\n";
@@ -23,7 +23,7 @@ std::string entry(const std::string& name, const std::string& more) {
 }
 
 Imported imported(const std::string& benchmarks) {
-  const auto found = import_foreign(file_of(benchmarks));
+  const auto found = import_foreign(benchmark_file(benchmarks));
   EXPECT_TRUE(found.has_value());
   return found.value_or(Imported{});
 }
@@ -124,10 +124,10 @@ TEST(Foreign, IsReadFromFoldersAndOtherJsonIsReportedOnlyIfNamed) {
   std::string name = (std::filesystem::temp_directory_path() / "penstock-foreign-XXXXXX").string();
   ASSERT_NE(::mkdtemp(name.data()), nullptr);
   const std::filesystem::path dir = name;
-  std::ofstream(dir / "bench.json") << file_of(entry("a", R"("real_time": 1, "cpu_time": 1)"));
+  std::ofstream(dir / "bench.json") << benchmark_file(entry("a", R"("real_time": 1, "cpu_time": 1)"));
   std::ofstream(dir / "package.json") << "{}\n";
   std::ofstream(dir / "bench.out") << "Running ./bench\n"
-                                   << file_of(entry("b", R"("real_time": 1, "cpu_time": 1)"));
+                                   << benchmark_file(entry("b", R"("real_time": 1, "cpu_time": 1)"));
   const auto folder = read_records(std::span(&dir, 1));
   ASSERT_TRUE(folder.ok());
   EXPECT_EQ(folder->records.size(), 1U);
@@ -144,7 +144,7 @@ TEST(Foreign, IsReadFromFoldersAndOtherJsonIsReportedOnlyIfNamed) {
 
 // A cut file gets the same words if it is named and if it is in a folder: the parser's place and reason.
 TEST(Foreign, ACutFileIsReportedAlikeHoweverItIsFound) {
-  const std::string whole = file_of(entry("a", R"("real_time": 1, "cpu_time": 1)"));
+  const std::string whole = benchmark_file(entry("a", R"("real_time": 1, "cpu_time": 1)"));
   std::string name = (std::filesystem::temp_directory_path() / "penstock-foreign-XXXXXX").string();
   ASSERT_NE(::mkdtemp(name.data()), nullptr);
   const std::filesystem::path dir = name;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kHostile = "</script><img src=x onerror=alert(1)>\"'&<!--";
 
-Record read_cell(const std::string& tier, int threads, double bytes_per_s) {
+Record tier_cell(const std::string& tier, int threads, double bytes_per_s) {
   Record record;
   record.id = "0-" + std::to_string(threads);
   record.started = "2026-11-20T09:30:00Z";
@@ -53,7 +53,7 @@ TEST(Html, JsonInAScriptElementCannotEndIt) {
 }
 
 TEST(Page, TextOfAHostileRecordIsEscapedEverywhere) {
-  Record record = read_cell(kHostile, 2, 1e9);
+  Record record = tier_cell(kHostile, 2, 1e9);
   record.label[kHostile] = kHostile;
   record.reason = kHostile;
   record.argv = {kHostile};
@@ -84,7 +84,7 @@ TEST(Page, TextOfAHostileRecordIsEscapedEverywhere) {
 }
 
 TEST(Page, ContainsNoAddressToLoadFrom) {
-  const std::string page = page_of({read_cell("disk", 1, 1e8)});
+  const std::string page = page_of({tier_cell("disk", 1, 1e8)});
   EXPECT_FALSE(has(page, "src=\"http"));
   EXPECT_FALSE(has(page, "href=\"http"));
   EXPECT_FALSE(has(page, "@import"));
@@ -92,7 +92,7 @@ TEST(Page, ContainsNoAddressToLoadFrom) {
 }
 
 TEST(Page, OneThreadCountAndOneTierMakeATableAndAChart) {
-  const std::string page = page_of({read_cell("disk", 1, 100 * 1048576.0)});
+  const std::string page = page_of({tier_cell("disk", 1, 100 * 1048576.0)});
   EXPECT_TRUE(has(page, "100.0"));
   EXPECT_TRUE(has(page, "id=\"reading\""));
   EXPECT_FALSE(has(page, "id=\"training\""));
@@ -102,33 +102,33 @@ TEST(Page, OneThreadCountAndOneTierMakeATableAndAChart) {
 }
 
 TEST(Page, EveryTierHasATileAndColdRatesArePreferred) {
-  Record warm = read_cell("disk", 1, 900 * 1048576.0);
+  Record warm = tier_cell("disk", 1, 900 * 1048576.0);
   warm.parameters["cache"] = "warm";
-  Record memory = read_cell("memory", 2, 700 * 1048576.0);
+  Record memory = tier_cell("memory", 2, 700 * 1048576.0);
   memory.parameters["cache"] = "warm";
   memory.cache = Json{{"client_data", "memory"}};
-  const std::string page = page_of({warm, memory, read_cell("disk", 1, 100 * 1048576.0)});
+  const std::string page = page_of({warm, memory, tier_cell("disk", 1, 100 * 1048576.0)});
   EXPECT_TRUE(has(page, ">disk at its best cold: 1 thread<"));
   EXPECT_FALSE(has(page, ">disk at its best warm: 1 thread<"));
   EXPECT_TRUE(has(page, ">memory at its best in memory: 2 threads<"));
 }
 
 TEST(Page, HugeAndMissingNumbersDoNotBreakIt) {
-  Record record = read_cell("disk", 1, 1e300);
+  Record record = tier_cell("disk", 1, 1e300);
   record.metrics["samples_per_s"] = {"1/s", Better::higher, "repeat", {}};
   record.metrics["latency_ns_p50"] = {"ns", Better::lower, "run", {1e308}};
   record.parameters["threads"] = 1000000;
-  const std::string page = page_of({record, read_cell("disk", 2, 0)});
+  const std::string page = page_of({record, tier_cell("disk", 2, 0)});
   EXPECT_TRUE(has(page, "1000000"));
   EXPECT_FALSE(has(page, ">nan<"));
   EXPECT_FALSE(has(page, ">inf<"));
 }
 
 TEST(Page, CellsWithoutANumberAreRowsWithAReason) {
-  Record failed = read_cell("disk", 4, 1e8);
+  Record failed = tier_cell("disk", 4, 1e8);
   failed.verdict = Verdict::failed;
   failed.reason = "cannot open 'x'";
-  Record cut = read_cell("disk", 8, 1e8);
+  Record cut = tier_cell("disk", 8, 1e8);
   cut.verdict = Verdict::interrupted;
   Record skipped;
   skipped.command = "read";
@@ -141,9 +141,9 @@ TEST(Page, CellsWithoutANumberAreRowsWithAReason) {
 }
 
 TEST(Page, LabelsAreShownSideBySide) {
-  Record old = read_cell("disk", 1, 100 * 1048576.0);
+  Record old = tier_cell("disk", 1, 100 * 1048576.0);
   old.label["disk"] = "old";
-  Record fresh = read_cell("disk", 1, 200 * 1048576.0);
+  Record fresh = tier_cell("disk", 1, 200 * 1048576.0);
   fresh.label["disk"] = "new";
   const std::string page = page_of({old, fresh});
   EXPECT_TRUE(has(page, "Labels side by side"));
@@ -152,7 +152,7 @@ TEST(Page, LabelsAreShownSideBySide) {
 }
 
 TEST(Page, MarksWhatDiffersBetweenEnvironments) {
-  Record one = read_cell("disk", 1, 1e8);
+  Record one = tier_cell("disk", 1, 1e8);
   one.environment = Json{{"host", "a"}, {"kernel", "6.1"}, {"clock_read_ns", 20.5}};
   Record two = one;
   two.environment["kernel"] = "6.5";
@@ -164,11 +164,11 @@ TEST(Page, MarksWhatDiffersBetweenEnvironments) {
 
 TEST(Page, ListsFilesThatCouldNotBeRead) {
   EXPECT_TRUE(
-      has(page_of({read_cell("disk", 1, 1e8)}, {"x.jsonl:3: not a record"}), "x.jsonl:3: not a record"));
+      has(page_of({tier_cell("disk", 1, 1e8)}, {"x.jsonl:3: not a record"}), "x.jsonl:3: not a record"));
 }
 
 Record train_record(int threads, int prefetch, double busy) {
-  Record record = read_cell("disk", threads, 1e9);
+  Record record = tier_cell("disk", threads, 1e9);
   record.id = std::to_string(threads) + "-" + std::to_string(prefetch);
   record.command = "train";
   record.parameters =

@@ -60,7 +60,7 @@ TEST(Sheet, EachRecordHasARow) {
   for (const auto& row : sheet.rows) EXPECT_EQ(row.size(), sheet.columns.size());
 }
 
-Record train_record(int threads, int prefetch, double busy) {
+Record busy_record(int threads, int prefetch, double busy) {
   Record record = train_cell(prefetch, 1);
   record.id = std::to_string(threads) + "-" + std::to_string(prefetch);
   record.parameters["threads"] = threads;
@@ -69,8 +69,8 @@ Record train_record(int threads, int prefetch, double busy) {
 }
 
 TEST(HeatMap, HasItsNumbersInCellsThatLinkToTheirRecords) {
-  const std::vector<Record> records{train_record(1, 0, 0.31), train_record(1, 4, 0.47),
-                                    train_record(4, 4, 0.96), train_record(16, 4, 0.98)};
+  const std::vector<Record> records{busy_record(1, 0, 0.31), busy_record(1, 4, 0.47), busy_record(4, 4, 0.96),
+                                    busy_record(16, 4, 0.98)};
   const std::string page = page_of(records);
   EXPECT_TRUE(has(page, "class=\"number heat-3\"><a href=\"#record-1\">31%</a>"));
   EXPECT_TRUE(has(page, "class=\"number heat-9\"><a href=\"#record-4\">98%</a>"));
@@ -174,8 +174,8 @@ TEST(Page, EveryLinkHasATargetOnThePage) {
                               by_fio(4, 500),
                               of_ranks(1, {1, 1}),
                               of_ranks(2, {2, 2}),
-                              train_record(1, 0, 0.3),
-                              train_record(2, 4, 0.6),
+                              busy_record(1, 0, 0.3),
+                              busy_record(2, 4, 0.6),
                               saving_cell("direct", 0, {2}),
                               saving_cell("burst-buffer", 0, {1})};
   records.back().verdict = Verdict::degraded;

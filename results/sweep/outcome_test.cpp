@@ -9,7 +9,7 @@
 namespace penstock {
 namespace {
 
-SweepSpec spec_of(const std::string& more) {
+SweepSpec outcome_spec(const std::string& more) {
   auto spec = parse_sweep("name: s\ncommand: read\n" + more, "x.yaml");
   EXPECT_OK(spec);
   return *std::move(spec);
@@ -40,17 +40,17 @@ SweepHistory history_of(const std::vector<double>& values, const std::string& ce
   return history;
 }
 
-std::vector<SweepCell> cells_of(const SweepSpec& spec) {
+std::vector<SweepCell> outcome_cells(const SweepSpec& spec) {
   return *sweep_cells(spec);
 }
 
 bool first_cell_is_settled(const SweepSpec& spec, const SweepHistory& history) {
-  const auto cells = cells_of(spec);
+  const auto cells = outcome_cells(spec);
   return is_settled(spec, turns_of(history, cells[0]));
 }
 
 TEST(SweepUntil, StopsACellWhoseIntervalIsNarrow) {
-  const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\n");
+  const SweepSpec spec = outcome_spec("until: {metric: m, interval: 5%}\n");
   EXPECT_FALSE(first_cell_is_settled(spec, history_of({100, 100, 100, 100, 100})))
       << "five turns say nothing";
   EXPECT_TRUE(first_cell_is_settled(spec, history_of({100, 101, 102, 101, 100, 99})));
@@ -58,11 +58,11 @@ TEST(SweepUntil, StopsACellWhoseIntervalIsNarrow) {
       << "the whole range is the interval of six";
   EXPECT_TRUE(
       first_cell_is_settled(spec, history_of({100, 101, 110, 101, 100, 99, 100, 101, 100, 100, 99, 100})));
-  EXPECT_FALSE(first_cell_is_settled(spec_of("repeats: 20\n"), history_of({1, 1, 1, 1, 1, 1, 1, 1})));
+  EXPECT_FALSE(first_cell_is_settled(outcome_spec("repeats: 20\n"), history_of({1, 1, 1, 1, 1, 1, 1, 1})));
 }
 
 TEST(SweepUntil, WithArmsUsesTheirRatio) {
-  const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\narms: {base: {}, new: {}}\n");
+  const SweepSpec spec = outcome_spec("until: {metric: m, interval: 5%}\narms: {base: {}, new: {}}\n");
   SweepHistory drifting;
   SweepHistory apart;
   for (uint64_t i = 0; i < 8; ++i) {
@@ -75,7 +75,7 @@ TEST(SweepUntil, WithArmsUsesTheirRatio) {
 }
 
 TEST(SweepUntil, AFailedCellIsNeverSettled) {
-  const SweepSpec spec = spec_of("until: {metric: m, interval: 5%}\n");
+  const SweepSpec spec = outcome_spec("until: {metric: m, interval: 5%}\n");
   SweepHistory history;
   for (uint64_t i = 0; i < 8; ++i) history.add(SweepTurn{"", i, {run_of("", std::nullopt)}});
   EXPECT_FALSE(first_cell_is_settled(spec, history));
@@ -84,8 +84,8 @@ TEST(SweepUntil, AFailedCellIsNeverSettled) {
 }
 
 TEST(SweepRows, HaveMediansIntervalsAndTheWorstVerdict) {
-  const SweepSpec spec = spec_of("grid: {threads: [1, 2]}\n");
-  const auto cells = cells_of(spec);
+  const SweepSpec spec = outcome_spec("grid: {threads: [1, 2]}\n");
+  const auto cells = outcome_cells(spec);
   SweepHistory history = history_of({5, 1, 3, 2, 4, 6}, "threads=2");
   history.add(SweepTurn{"threads=1", 0, {run_of("", 7)}});
   history.add(SweepTurn{"threads=1", 1, {run_of("", std::nullopt)}});
@@ -123,7 +123,7 @@ TEST(SweepFigures, UseTheCommandsMetricOrTheRequestedOne) {
 }
 
 TEST(SweepTimesTest, UsesTheCellsMedianThenTheMedianOfAllThenTheGuess) {
-  const auto cells = cells_of(spec_of("grid: {threads: [1, 2]}\n"));
+  const auto cells = outcome_cells(outcome_spec("grid: {threads: [1, 2]}\n"));
   SweepTimes none{SweepHistory{}};
   EXPECT_EQ(none.seconds(cells[0], 3), 3);
   SweepHistory history;
@@ -142,8 +142,8 @@ TEST(SweepTimesTest, UsesTheCellsMedianThenTheMedianOfAllThenTheGuess) {
 
 TEST(SweepTurnsLeft, CountsTurnsThatAreNeitherDoneNorSettled) {
   SweepWork work;
-  work.spec = spec_of("grid: {threads: [1, 2]}\nrepeats: 10\nuntil: {metric: m, interval: 5%}\n");
-  work.cells = cells_of(work.spec);
+  work.spec = outcome_spec("grid: {threads: [1, 2]}\nrepeats: 10\nuntil: {metric: m, interval: 5%}\n");
+  work.cells = outcome_cells(work.spec);
   EXPECT_EQ(turns_left(work, SweepHistory{}), 20U);
   EXPECT_EQ(turns_left(work, history_of({1, 9}, "threads=1")), 18U);
   EXPECT_EQ(turns_left(work, history_of({1, 1, 1, 1, 1, 1}, "threads=1")), 10U);

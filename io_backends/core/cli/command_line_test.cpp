@@ -16,25 +16,25 @@ constexpr OptionSpec kGcOptions[] = {
     {.name = "keep", .type = OptionType::integer, .fallback = "5", .help = "of each run"}};
 constexpr OptionSpec kLsOptions[] = {{.name = "long", .type = OptionType::flag, .help = "more"}};
 
-constexpr CommandInfo kSave{.name = "store save",
-                            .summary = "saves it",
-                            .options = kSaveOptions,
-                            .synopsis = "penstock store save DIR",
-                            .examples = {"one"},
-                            .arguments = "DIR"};
+constexpr CommandInfo kStoreSave{.name = "store save",
+                                 .summary = "saves it",
+                                 .options = kSaveOptions,
+                                 .synopsis = "penstock store save DIR",
+                                 .examples = {"one"},
+                                 .arguments = "DIR"};
 constexpr CommandInfo kGc{.name = "store gc",
                           .summary = "clears it",
                           .options = kGcOptions,
                           .synopsis = "penstock store gc",
                           .examples = {"one"}};
-constexpr CommandInfo kLs{.name = "store ls",
-                          .summary = "lists it",
-                          .options = kLsOptions,
-                          .synopsis = "penstock store ls [WORD]...",
-                          .examples = {"one"},
-                          .arguments = "[WORD]...",
-                          .has_placement = true};
-constexpr const CommandInfo* kAll[] = {&kSave, &kGc, &kLs};
+constexpr CommandInfo kStoreLs{.name = "store ls",
+                               .summary = "lists it",
+                               .options = kLsOptions,
+                               .synopsis = "penstock store ls [WORD]...",
+                               .examples = {"one"},
+                               .arguments = "[WORD]...",
+                               .has_placement = true};
+constexpr const CommandInfo* kAll[] = {&kStoreSave, &kGc, &kStoreLs};
 constexpr CommandInfo kStore{.name = "store",
                              .summary = "a store",
                              .synopsis = "penstock store save|gc|ls",
@@ -50,7 +50,7 @@ Result<CommandLine> parsed(const std::vector<std::string>& words,
 TEST(Subcommand, HasItsOwnOptionsAndDefaults) {
   const auto save = parsed({"save", "--step=3", "-o", "x", "dir", "--json"});
   ASSERT_OK(save);
-  EXPECT_EQ(save->command, &kSave);
+  EXPECT_EQ(save->command, &kStoreSave);
   EXPECT_EQ(save->arguments, std::vector<std::string>{"dir"});
   EXPECT_EQ(save->options.text("output"), "x");
   EXPECT_EQ(save->options.integer("keep"), 2);
@@ -88,7 +88,7 @@ TEST(Subcommand, IsRequiredAndMustExist) {
 
 TEST(Subcommand, TakesTheNumberOfArgumentsInItsTable) {
   const auto takes = [](std::string_view arguments, size_t count) {
-    CommandInfo command = kSave;
+    CommandInfo command = kStoreSave;
     command.arguments = arguments;
     return parse_command_line(command, std::vector<std::string>(count, "x"), {}).ok();
   };

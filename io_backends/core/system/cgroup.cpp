@@ -1,5 +1,7 @@
 #include "io_backends/core/system/cgroup.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -89,7 +91,7 @@ void inspect_v1(const fs::path& mount, const std::string& controllers, const std
                 Json& limits) {
   const std::string comma_separated = "," + controllers + ",";
   const auto has_controller = [&](std::string_view name) {
-    return comma_separated.find("," + std::string(name) + ",") != std::string::npos;
+    return comma_separated.find(fmt::format(",{},", name)) != std::string::npos;
   };
   // Calls `visit` with the folders of this process's cgroup for a controller and of all its parents. In a
   // container the path that the kernel gives may not exist. Then the container sees its own cgroup as the
