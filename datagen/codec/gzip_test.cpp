@@ -8,9 +8,9 @@
 #include "io_backends/testing/testing.hpp"
 
 namespace penstock {
-namespace {
-
 using Bytes = std::vector<std::byte>;
+
+namespace {
 
 Bytes noise(size_t bytes) {
   const RandomStream random(3, "gzip");

@@ -13,9 +13,10 @@
 #include "io_backends/testing/testing.hpp"
 
 namespace penstock::s3 {
+using Bytes = std::vector<std::byte>;
+
 namespace {
 
-using Bytes = std::vector<std::byte>;
 constexpr size_t kBytes = 10'003;
 
 class SameFaults : public testing::TestWithParam<const char*> {
