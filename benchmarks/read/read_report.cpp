@@ -127,9 +127,8 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
   text += rest.bytes > 0 ? "; " + format_bytes(double(rest.bytes), output) + " in no whole block\n" : "\n";
   if (manifest.forms() > 0)
     text += fmt::format(
-        "samples are in compressed streams or chunks: the rates count stored bytes. A pass reads {} from {} "
-        "of "
-        "objects; bytes that several samples share may come from a cache, also in a cold repeat\n",
+        "samples are in compressed streams or chunks: the rates count stored bytes. A pass reads {} from "
+        "{} of objects; bytes that several samples share may come from a cache, also in a cold repeat\n",
         format_bytes(double(manifest.payload_bytes()), output),
         format_bytes(double(bytes_of_objects(manifest)), output));
   if (const uint64_t ranks = records.empty() ? 1 : records[0].parameters.value("ranks", uint64_t{1});

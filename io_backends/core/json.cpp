@@ -85,7 +85,10 @@ class Builder : public nlohmann::json_sax<LibraryJson> {
 LibraryJson library_json(const Json& json) {
   if (json.is_object()) {
     LibraryJson made = LibraryJson::object();
-    for (const auto& [name, value] : json.items()) made.emplace(name, library_json(value));
+    // Its own emplace() looks for the name among all members first.
+    LibraryJson::object_t::Container& members = made.get_ref<LibraryJson::object_t&>();
+    members.reserve(json.size());
+    for (const auto& [name, value] : json.items()) members.emplace_back(name, library_json(value));
     return made;
   }
   if (json.is_array()) {
@@ -111,9 +114,12 @@ Json::Json(std::string_view text) : value_(std::string(text)) {}
 Json::Json(const char* text) : value_(std::string(text)) {}
 Json::Json(const Json& other) = default;
 Json::Json(Json&& other) noexcept = default;
-Json& Json::operator=(const Json& other) = default;
-Json& Json::operator=(Json&& other) noexcept = default;
 Json::~Json() = default;
+
+Json& Json::operator=(Json other) noexcept {
+  value_.swap(other.value_);
+  return *this;
+}
 
 Json::Json(std::initializer_list<Json> values) {
   const auto is_member = [](const Json& value) {
@@ -170,6 +176,7 @@ namespace {
   throw JsonError(fmt::format("{} is no {}",
                               json.is_array()    ? "an array"
                               : json.is_object() ? "an object"
+                              : json.is_string() ? "a text"
                                                  : one_line(json),
                               wanted));
 }
@@ -220,7 +227,7 @@ const std::vector<Json>& Json::elements() const {
   return std::get<std::vector<Json>>(value_);
 }
 
-const Json& Json::members_only() const {
+const Json& Json::as_object() const {
   if (!is_object()) wrong_kind(*this, "object");
   return *this;
 }
@@ -247,7 +254,7 @@ size_t Json::size() const {
 
 Json& Json::operator[](std::string_view name) {
   if (is_null()) value_ = Members{};
-  members_only();
+  as_object();
   Members& members = std::get<Members>(value_);
   if (Json* const found = find(name); found != end()) return *found;
   members.names.emplace_back(name);
@@ -258,7 +265,7 @@ Json& Json::at(std::string_view name) {
   return const_cast<Json&>(std::as_const(*this).at(name));
 }
 const Json& Json::at(std::string_view name) const {
-  const Json* const found = members_only().find(name);
+  const Json* const found = as_object().find(name);
   if (found == end()) throw JsonError(fmt::format("there is no '{}'", name));
   return *found;
 }
@@ -285,12 +292,12 @@ void Json::push_back(Json value) {
   std::get<std::vector<Json>>(value_).push_back(std::move(value));
 }
 
-void Json::update(const Json& members) {
-  for (const auto& [name, value] : members.members_only().items()) (*this)[name] = value;
+void Json::update(Json members) {
+  for (const auto& [name, value] : members.as_object().items()) (*this)[name] = value;
 }
 
 size_t Json::erase(std::string_view name) {
-  members_only();
+  as_object();
   Members& members = std::get<Members>(value_);
   const auto at = std::find(members.names.begin(), members.names.end(), name);
   if (at == members.names.end()) return 0;

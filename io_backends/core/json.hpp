@@ -1,10 +1,10 @@
 // A JSON value, and JSON as text. The members of an object keep the order in which they were added.
 //
-// Text is parsed and written by nlohmann-json, which only json.cpp includes: its templates cost the compiler
-// seconds in each file that uses them. The functions here have the names that they have there.
+// nlohmann-json parses and writes the text. Only json.cpp includes it, because each file that does costs the
+// compiler seconds. The functions have the same names as in that library.
 //
-// Errors: functions that need another kind of value, or a member that is not there, throw JsonError. Threads:
-// as with a standard container.
+// Errors: a function throws JsonError if it needs another kind of value, or a member that is missing.
+// Threads: several may read a value; while one changes it, no other may use it.
 #pragma once
 
 #include <array>
@@ -28,14 +28,15 @@ namespace penstock {
 
 struct JsonError : std::runtime_error {
   using std::runtime_error::runtime_error;
-  size_t byte = 0;  // of parse(): the byte at which the text is no JSON, counted from 1; one more than there
-                    // are: its end
+  // Set by parse(): the byte at which the error is, counted from 1. It is past the end if the text ends too
+  // early, and 0 if the place is unknown.
+  size_t byte = 0;
 };
 
 class Json {
  public:
   using Bytes = std::vector<uint8_t>;
-  static constexpr int kMostDepth = 64;  // levels of nesting in a text; a forged one could exhaust the stack
+  static constexpr int kMostDepth = 64;  // most levels of nesting in a text, so that none exhausts the stack
 
   Json() noexcept;  // null
   Json(std::nullptr_t) noexcept;
@@ -56,8 +57,7 @@ class Json {
   Json(std::initializer_list<Json> values);
   Json(const Json& other);
   Json(Json&& other) noexcept;
-  Json& operator=(const Json& other);
-  Json& operator=(Json&& other) noexcept;
+  Json& operator=(Json other) noexcept;  // `other` may be a part of this value
   ~Json();
 
   static Json array(std::initializer_list<Json> values = {});
@@ -67,9 +67,9 @@ class Json {
   bool is_null() const;
   bool is_boolean() const;
   bool is_number() const;
-  bool is_number_integer() const;  // a whole number, with or without sign
-  bool is_number_unsigned()
-      const;  // a whole number that is not negative; of those made from signed integers: false
+  bool is_number_integer() const;  // a whole number, signed or unsigned
+  // A whole number of an unsigned type; parse() makes one of each whole number that is not negative.
+  bool is_number_unsigned() const;
   bool is_number_float() const;
   bool is_string() const;
   bool is_array() const;
@@ -106,7 +106,7 @@ class Json {
   }
   template <class T>
   void get_to(std::map<std::string, T>& members) const {
-    for (const auto& [name, value] : members_only().items()) members[name] = value.template get<T>();
+    for (const auto& [name, value] : as_object().items()) members[name] = value.template get<T>();
   }
   const std::string& get_string() const;
   const Bytes& get_binary() const;
@@ -114,7 +114,8 @@ class Json {
   // The number of elements or members; 0 for null, 1 for every other value.
   size_t size() const;
   bool empty() const { return size() == 0; }
-  // The elements, or the values of the members. A value that is neither array nor object is its own only one.
+  // The elements of an array, or the values of an object's members. Any other value but null has one element:
+  // itself.
   Json* begin();
   Json* end();
   const Json* begin() const;
@@ -124,7 +125,8 @@ class Json {
   Json& back() { return at(size() - 1); }
   const Json& back() const { return at(size() - 1); }
 
-  // What is not const adds a member that is not there, and makes an object of null. const: as at().
+  // If the value is not const, adds the member if it is missing, and turns null into an object. If the value
+  // is const, the same as at().
   Json& operator[](std::string_view name);
   const Json& operator[](std::string_view name) const { return at(name); }
   template <std::integral T>
@@ -139,22 +141,22 @@ class Json {
   const Json& at(std::string_view name) const;
   Json& at(size_t index);
   const Json& at(size_t index) const;
-  // end() if it has no such member, or is no object.
+  // Returns end() if there is no such member, or if this is no object.
   Json* find(std::string_view name);
   const Json* find(std::string_view name) const;
   bool contains(std::string_view name) const { return find(name) != end(); }
   template <class T>
   T value(std::string_view name, T otherwise) const {
-    const Json* const found = members_only().find(name);
+    const Json* const found = as_object().find(name);
     return found == end() ? otherwise : found->get<T>();
   }
   std::string value(std::string_view name, const char* otherwise) const {
     return value(name, std::string(otherwise));
   }
 
-  void push_back(Json value);  // makes an array of null
-  void update(const Json& members);
-  size_t erase(std::string_view name);  // how many members it had of this name: 0 or 1
+  void push_back(Json value);           // turns null into an array
+  void update(Json members);            // adds these members, or replaces those of the same names
+  size_t erase(std::string_view name);  // returns how many members it erased: 0 or 1
 
   struct Item {
     const std::string& key;
@@ -185,17 +187,19 @@ class Json {
     std::span<const std::string> keys_;
     std::span<const Json> values_;
   };
-  // The members. None of what is no object.
+  // The names and values of the members; nothing if this is no object.
   Items items() const;
 
   friend bool operator==(const Json& left, const Json& right);  // numbers by value: 1 equals 1.0
   friend std::ostream& operator<<(std::ostream& out, const Json& json);
 
-  // Throws JsonError if `text` is no JSON, or is nested deeper than kMostDepth.
+  // Throws JsonError if `text` is no JSON, or has more than kMostDepth levels. If a name occurs twice, the
+  // last value counts.
   static Json parse(std::string_view text);
+  // Like parse(), but returns nothing instead of throwing.
   static std::optional<Json> try_parse(std::string_view text);
-  // The JSON on one line, or with one member on each line and `indent` blanks for each level. No newline at
-  // the end. Throws JsonError if a text is not UTF-8.
+  // The JSON on one line; with `indent`, one member on each line and that many blanks for each level. No
+  // newline at the end. Throws JsonError if a text is not UTF-8.
   std::string dump(int indent = -1) const;
   static Bytes to_cbor(const Json& json);
   static Json from_cbor(std::span<const uint8_t> bytes);
@@ -226,12 +230,12 @@ class Json {
   int64_t integer() const;
   uint64_t count() const;
   const std::vector<Json>& elements() const;
-  const Json& members_only() const;  // itself; throws if it is no object
+  const Json& as_object() const;  // returns itself; throws if it is no object
 
   Stored value_;
 };
 
-// Like dump(), but JSON must be UTF-8 and names of files may have other bytes: those become U+FFFD.
+// Like dump(), but bytes that are not UTF-8, as names of files may have, become U+FFFD.
 std::string one_line(const Json& json);
 // Like one_line(), but in ASCII: every other character becomes an escape such as \u00e9.
 std::string ascii_line(const Json& json);

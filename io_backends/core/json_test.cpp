@@ -51,6 +51,20 @@ TEST(Json, AddsReplacesAndErasesMembers) {
   EXPECT_EQ(names, R"(c=4 d=["x"] e=5 )");
 }
 
+TEST(Json, TakesAPartOfItself) {
+  Json json = Json::parse(R"({"a":{"b":[1,{"c":2}]}})");
+  json.update(json["a"]);
+  EXPECT_EQ(json.dump(), R"({"a":{"b":[1,{"c":2}]},"b":[1,{"c":2}]})");
+  json["b"].push_back(json["b"]);
+  EXPECT_EQ(json["b"].dump(), R"([1,{"c":2},[1,{"c":2}]])");
+  json["b"] = json["b"][2];
+  EXPECT_EQ(json["b"].dump(), R"([1,{"c":2}])");
+  json = json["a"];
+  EXPECT_EQ(json.dump(), R"({"b":[1,{"c":2}]})");
+  json = std::move(json["b"]);
+  EXPECT_EQ(json.dump(), R"([1,{"c":2}])");
+}
+
 TEST(Json, GivesTheValuesOfItsTypes) {
   const Json json = Json::parse(R"({"v":[1,2.5,-3],"m":{"a":"b"},"i":7,"f":true})");
   EXPECT_EQ(json.at("v").get<std::vector<double>>(), (std::vector{1.0, 2.5, -3.0}));

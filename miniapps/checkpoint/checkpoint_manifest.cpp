@@ -15,8 +15,6 @@
 namespace penstock {
 namespace {
 
-using Json = Json;
-
 constexpr std::string_view kManifestKind = "checkpoint";
 constexpr std::string_view kPartKind = "part of a checkpoint";
 constexpr size_t kLongestRunName = 100;

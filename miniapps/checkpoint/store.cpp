@@ -32,8 +32,6 @@
 namespace penstock {
 namespace {
 
-using Json = Json;
-
 constexpr uint64_t kStoreFormat = 1;
 constexpr std::string_view kStoreKind = "checkpoint store";
 constexpr size_t kLongestPurpose = 20;

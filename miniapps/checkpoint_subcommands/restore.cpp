@@ -89,7 +89,7 @@ Result<void> write_restart(const Json& json, Tier& to) {
 
 Json restore_json(const Restart& restart, const CommandContext& context, const Tier* to, double seconds) {
   Json json{{"kind", "restart"}};
-  json.update(Json(restart_json(restart)));
+  json.update(restart_json(restart));
   if (restart.store == nullptr) return json;
   json["to"] = to == nullptr ? Json() : Json(to->root);
   json["bytes"] = restart.manifest.bytes();
