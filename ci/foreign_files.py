@@ -129,11 +129,46 @@ def h5py_kinds(h5, np, folder):
     return count + 3
 
 
-def h5py_refused(h5, np, folder):
+def library_kinds(h5, np, folder, plugins):
+    """Chunks with filters that penstock leaves to HDF5's own library."""
+    chunks = {"chunks": (4, 9, 7, 3)}
+    kinds = {"scale-offset": {"scaleoffset": 0, **chunks}, "scale-offset in one chunk": {"scaleoffset": 0, "chunks": (ROWS, *SHAPE)},
+             "scale-offset, shuffle, gzip": {"scaleoffset": 0, "shuffle": True, "compression": "gzip"},
+             "scale-offset, lzf": {"scaleoffset": 0, "compression": "lzf", **chunks},
+             "szip": {"compression": "szip", **chunks}, "szip ec": {"compression": "szip", "compression_opts": ("ec", 8), **chunks},
+             "Blosc": plugins.Blosc(cname="zstd", shuffle=plugins.Blosc.BITSHUFFLE), "Blosc, fletcher32": {**plugins.Blosc(), "fletcher32": True},
+             "Blosc2": plugins.Blosc2(), "bitshuffle": plugins.Bitshuffle(), "bzip2": plugins.BZip2(), "LZ4": {**plugins.LZ4(), "shuffle": True},
+             "Zstandard": plugins.Zstd(), "shuffle, Zstandard, fletcher32": {**plugins.Zstd(clevel=9), "shuffle": True, "fletcher32": True}}
+    count = 0
+    for (name, how), version, kind in itertools.product(kinds.items(), ("earliest", "latest"), ("u1", "<f4", ">i2")):
+        if "scaleoffset" in how and kind == "<f4":
+            how = {**how, "scaleoffset": 2}
+        with h5.File(folder.clear() / "a.h5", "w", libver=version) as file:
+            data = file.create_dataset("data", data=pictures(np, kind), **how)
+            file["label"] = np.arange(ROWS)
+            expected = [row.tobytes() for row in data[()]]
+        folder.expect(f"{name}, {version}, {kind}", expected)
+        count += 1
+    rows = pictures(np, "<f4")
+    with h5.File(folder.clear() / "a.h5", "w") as file:
+        file.create_dataset("data", data=rows, **plugins.Zfp(reversible=True))
+    folder.expect("ZFP", [row.tobytes() for row in rows])
+    with h5.File(folder.clear() / "a.h5", "w") as file:
+        data = file.create_dataset("data", rows.shape, "u1", chunks=(1, 5, 14, 3), fillvalue=9, **plugins.Zstd())
+        data[3:7], data[20] = rows[3:7], rows[20]
+        expected = [row.tobytes() for row in data[()]]
+    folder.expect("chunks that were never written", expected)
+    return count + 2
+
+
+def h5py_refused(h5, np, folder, plugins):
     rows = pictures(np)
     with h5.File(folder.clear() / "a.h5", "w") as file:
-        file.create_dataset("data", data=rows, scaleoffset=0)
-    folder.expect_refused("scale-offset", "its chunks are filtered (scale-offset)")
+        file.create_dataset("data", data=rows, **plugins.Zstd())
+    path = os.environ.pop("HDF5_PLUGIN_PATH")
+    folder.expect_refused("a filter without its plug-in", "its chunks are filtered (Zstandard), and")
+    folder.expect_refused("a filter without its plug-in", "HDF5_PLUGIN_PATH")
+    os.environ["HDF5_PLUGIN_PATH"] = path
     with h5.File(folder.clear() / "a.h5", "w", libver="latest") as file:
         layout = h5.VirtualLayout(rows.shape, "u1")
         layout[:] = h5.VirtualSource("b.h5", "data", rows.shape)
@@ -203,11 +238,11 @@ def netcdf(nc, np, folder):
 
 
 def is_readable(h5, found):
-    """Whether penstock claims to read this dataset: numbers of 1, 2, 4 or 8 bytes, of which something was written to the file, by known filters."""
+    """Whether penstock claims to read this dataset: numbers of 1, 2, 4 or 8 bytes, of which something was written to the file, by filters of penstock, HDF5 or hdf5plugin."""
     create, kind = found.id.get_create_plist(), found.id.get_type()
     filters = {create.get_filter(i)[0] for i in range(create.get_nfilters())}
     return (kind.get_class() in (h5.h5t.INTEGER, h5.h5t.FLOAT) and kind.get_size() in (1, 2, 4, 8) and found.size > 0 and
-            found.id.get_storage_size() > 0 and not found.is_virtual and not found.external and filters <= {1, 2, 3, 32000})
+            found.id.get_storage_size() > 0 and not found.is_virtual and not found.external and filters <= {1, 2, 3, 4, 5, 6, 307, 32000, 32001})
 
 
 def shipped(h5, np, folder, package, pattern):
@@ -244,10 +279,12 @@ def shipped(h5, np, folder, package, pattern):
 
 def run(penstock, module):
     """A text about what was compared. `module` imports a package, or raises what says that it is missing."""
-    h5, np = module("h5py"), module("numpy")
+    h5, np, plugins = module("h5py"), module("numpy"), module("hdf5plugin")
+    os.environ["HDF5_PLUGIN_PATH"] = plugins.PLUGIN_PATH
     with tempfile.TemporaryDirectory(prefix="penstock-foreign-") as where:
         folder = Folder(penstock, where)
-        said = [f"{h5py_kinds(h5, np, folder)} kinds of HDF5 files read, {h5py_refused(h5, np, folder)} refused with their reasons",
+        said = [f"{h5py_kinds(h5, np, folder)} kinds of HDF5 files read, {h5py_refused(h5, np, folder, plugins)} refused with their reasons",
+                f"{library_kinds(h5, np, folder, plugins)} kinds with filters of HDF5's library",
                 f"{archives(np, folder)} archives of savez_compressed"]
         said.append(f"{netcdf(module('netCDF4'), np, folder)} kinds of netCDF-4 files")
         for name, pattern in (("tables", "tests/*.h5"), ("scipy", "io/matlab/tests/data/testhdf5*")):

@@ -12,7 +12,7 @@ function(penstock_use_bundled_libraries target folder)
 endfunction()
 penstock_use_bundled_libraries(penstock ${PENSTOCK_BUNDLED})
 penstock_use_bundled_libraries(penstock_mpi penstock)
-penstock_use_bundled_libraries(penstock_hdf5_mpio penstock)
+penstock_use_bundled_libraries(penstock_hdf5_filters penstock)
 penstock_use_bundled_libraries(penstock_onednn penstock)
 
 set(CPACK_GENERATOR TGZ)

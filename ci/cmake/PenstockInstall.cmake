@@ -15,7 +15,7 @@ foreach(component io_backends results datagen profiling miniapps benchmarks)
 endforeach()
 
 set(PENSTOCK_EXPORT_FINDS "")
-foreach(optional isal:libisal zstd:libzstd uring:liburing curl:libcurl hdf5:${hdf5_MODULE_NAME})
+foreach(optional isal:libisal zstd:libzstd uring:liburing curl:libcurl)
   string(REPLACE ":" ";" parts ${optional})
   list(GET parts 0 prefix)
   list(GET parts 1 module)

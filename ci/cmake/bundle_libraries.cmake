@@ -10,7 +10,7 @@ endif()
 file(GLOB archives ${libraries}/*.a)
 file(REMOVE_RECURSE ${root}/include ${libraries}/cmake ${archives})
 
-# Of libpenstock_mpi.so and libpenstock_hdf5_mpio.so, what MPI brings is the site's, and the rest the program needs, too.
+# Of libpenstock_mpi.so, what MPI brings is the site's, and the rest the program needs, too.
 file(GLOB modules ${libraries}/libpenstock_onednn.so)
 file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} MODULES ${modules}
      RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR lacking

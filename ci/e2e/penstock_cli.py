@@ -46,10 +46,10 @@ def slabs_dropped():
     return int(counted[1])
 
 
-def has_charts():
-    """Whether this build has uplot: without it, reports have tables but no charts."""
+def has_library(name):
+    """Whether this build has an optional library. Without uplot, for example, reports have tables but no charts."""
     rows = subprocess.run([PENSTOCK, "--version", "--json"], capture_output=True, text=True, check=True).stdout
-    return any(row.get("name") == "uplot" and row.get("present") for row in map(json.loads, rows.splitlines()))
+    return any(row.get("name") == name and row.get("present") for row in map(json.loads, rows.splitlines()))
 
 
 def without_proc():

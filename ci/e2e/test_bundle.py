@@ -13,7 +13,7 @@ import penstock_cli
 # What every Linux has: the C library's own.
 BASE = re.compile(r"^(linux-vdso|ld-linux[-\w]*|lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|mvec))\.so")
 # What they need besides is the site's MPI, and what was built with that.
-OF_THE_SITE = ("libpenstock_mpi.so", "libpenstock_hdf5_mpio.so")
+OF_THE_SITE = ("libpenstock_mpi.so",)
 
 
 def lacking():

@@ -305,7 +305,7 @@ class Watched(penstock_cli.CliTest):
         for one, other in zip(rates[0]["samples"], rates[1]["samples"]):
             self.assertAlmostEqual(one / other, 1, delta=0.01)
 
-    @unittest.skipUnless(penstock_cli.has_charts(), "this build has no uplot (ci/fetch_chart_library brings it)")
+    @unittest.skipUnless(penstock_cli.has_library("uplot"), "this build has no uplot (ci/fetch_chart_library brings it)")
     def test_sessions_of_one_program_share_a_chart(self):
         (self.dir / "photos").mkdir()
         for i in range(20):

@@ -12,7 +12,7 @@ import subprocess
 import textwrap
 import unittest
 
-from penstock_cli import PENSTOCK, has_charts, main
+from penstock_cli import PENSTOCK, has_library, main
 from profile_case import QUIET, ProgramsTest, has, python_with
 
 
@@ -190,7 +190,7 @@ class TensorFlow(LoaderTest):
         print(f"{name}: {len(rows)} files, {reads / len(rows):.2f} reads each, {least / reads:.1%} of them of at most 100 bytes, "
               f"{first / reads:.1%} neither sequential nor consecutive")
 
-    @unittest.skipUnless(has_charts(), "this build has no uplot (ci/fetch_chart_library brings it)")
+    @unittest.skipUnless(has_library("uplot"), "this build has no uplot (ci/fetch_chart_library brings it)")
     def test_scaling_is_drawn_from_sessions_alone(self):
         pictures = self.generate("pictures", "imagenet", "--samples", 96)
         sessions = []

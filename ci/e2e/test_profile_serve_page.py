@@ -12,7 +12,7 @@ import urllib.parse
 
 import browser
 from messages import message
-from penstock_cli import PATIENCE_S, has_charts, main
+from penstock_cli import PATIENCE_S, has_library, main
 from profile_serve_case import Page, RunningTest
 
 # Pixels that the lines of a chart have, by their colours: the test's own look.
@@ -38,7 +38,7 @@ class Seen(RunningTest):
         super().setUp()
         self.browser = browser.Browser(self.folder / "profile")
         self.addCleanup(self.end_browser)
-        self.charts = has_charts()
+        self.charts = has_library("uplot")
 
     def end_browser(self):
         """Its own children write for a moment longer than it lives."""

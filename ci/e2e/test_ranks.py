@@ -16,7 +16,6 @@ import penstock_cli
 
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 QUICK = ("--min-time", "100ms", "--repeat", 2, "--seed", 7, "--no-ceiling", "--threads", 2)
-MPIO_CHECK = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "hdf5_mpio_check"
 MODULE = pathlib.Path(penstock_cli.PENSTOCK).resolve().parent / "libpenstock_mpi.so"
 
 
@@ -431,35 +430,6 @@ class MpiIo(RanksTest):
             self.assertEqual(json.loads(done.stdout)["verdict"], "ok")
         self.assertEqual([file.name for file in corpus.iterdir() if not file.name.endswith(".tfrecord")], [".penstock"],
                          "only the shards are left")
-
-
-@unittest.skipUnless(open_mpi() and MPIO_CHECK.exists(), "needs Open MPI's mpirun and a build with HDF5's parallel library")
-class Hdf5OverMpiIo(RanksTest):
-    def test_ranks_read_what_generate_made(self):
-        self.run_cli("generate", "hepcnn", "--samples", 50, "--set", "samples_per_file=13", "--set", "shape=3,32,32", "--out", "rows")
-        self.run_cli("generate", "climate", "--samples", 3, "--set", "shape=4,24,36", "--out", "chunks")
-        for corpus, data_set, samples in (("rows", "data", 50), ("chunks", "climate/data", 3)):
-            for implementation in self.implementations():
-                done = self.over(4, corpus, data_set, "float32", program=MPIO_CHECK, environment={"OMPI_MCA_io": implementation})
-                for driver in ("mpio", "mpio-collective"):
-                    self.assertIn(message("hdf5-samples-verified", driver=driver, samples=samples, n=4), done.stdout)
-
-    def test_a_job_of_one_rank_needs_no_launcher_and_wrong_bytes_are_found(self):
-        self.run_cli("generate", "hepcnn", "--samples", 5, "--set", "shape=3,16,16", "--out", "rows")
-        check = [str(MPIO_CHECK), "rows", "data", "float32"]
-        done = subprocess.run(check, capture_output=True, text=True, cwd=self.dir, timeout=60, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("mpio-collective: 5 samples verified by 1 rank\n", done.stdout)
-        shard, = (self.dir / "rows").glob("*.h5")
-        damaged = bytearray(shard.read_bytes())
-        damaged[len(damaged) // 2] ^= 1
-        shard.write_bytes(damaged)
-        done = subprocess.run(check, capture_output=True, text=True, cwd=self.dir, timeout=60, check=False)
-        self.assertEqual(done.returncode, 1, done.stdout)
-        self.assertIn(message("wrong-bytes-in-row"), done.stderr)
-        shard.unlink()
-        done = self.over(2, "rows", "data", "float32", program=MPIO_CHECK, expect=1)
-        self.assertIn("No such file", done.stderr)
 
 
 class Launchers(RanksTest):

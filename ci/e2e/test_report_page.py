@@ -7,7 +7,7 @@ import json
 import browser
 from messages import message
 import synthetic_records as synthetic
-from penstock_cli import CliTest, has_charts, main
+from penstock_cli import CliTest, has_library, main
 
 HOSTILE = "</script><img src=http://example.invalid/x onerror=\"document.title='owned'\">"
 
@@ -95,7 +95,7 @@ class Page(CliTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.charts = has_charts()
+        cls.charts = has_library("uplot")
 
     def setUp(self):
         super().setUp()

@@ -12,13 +12,13 @@
 #include <string>
 #include <utility>
 
+#include "datagen/codec/library_filters.hpp"
 #include "io_backends/core/checksums/checksums_count.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr size_t kMostFilters = 32;  // HDF5's own limit; `not_applied` has as many bits
-constexpr uint64_t kLzfNumber = 32000;
 constexpr size_t kFletcherBytes = 4;
 // The most bytes of a chunk. HDF5 counts them in 32 bits.
 constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32U;
@@ -140,21 +140,6 @@ struct ChunkOpener::Inflater {
 #endif
 };
 
-std::optional<ChunkFilter> chunk_filter(uint64_t number) {
-  switch (number) {
-    case 1:
-      return ChunkFilter::deflate;
-    case 2:
-      return ChunkFilter::shuffle;
-    case 3:
-      return ChunkFilter::fletcher32;
-    case kLzfNumber:
-      return ChunkFilter::lzf;
-    default:
-      return std::nullopt;
-  }
-}
-
 std::string chunk_filter_name(uint64_t number) {
   constexpr std::array<std::string_view, 7> kNames{"",     "deflate", "shuffle",     "Fletcher's checksum",
                                                    "szip", "n-bit",   "scale-offset"};
@@ -164,7 +149,7 @@ std::string chunk_filter_name(uint64_t number) {
     uint64_t number;
     std::string_view name;
   };
-  constexpr Registered kRegistered[] = {{305, "LZO"},     {307, "bzip2"},       {kLzfNumber, "lzf"},
+  constexpr Registered kRegistered[] = {{305, "LZO"},     {307, "bzip2"},       {ChunkFilter::kLzf, "lzf"},
                                         {32001, "Blosc"}, {32004, "LZ4"},       {32008, "bitshuffle"},
                                         {32013, "ZFP"},   {32015, "Zstandard"}, {32026, "Blosc2"}};
   for (const Registered& one : kRegistered)
@@ -172,47 +157,56 @@ std::string chunk_filter_name(uint64_t number) {
   return fmt::format("filter {}", number);
 }
 
-ChunkOpener::ChunkOpener(ChunkFilters filters) : filters_(std::move(filters)) {}
+ChunkOpener::ChunkOpener() = default;
 ChunkOpener::ChunkOpener(ChunkOpener&&) noexcept = default;
 ChunkOpener& ChunkOpener::operator=(ChunkOpener&&) noexcept = default;
 ChunkOpener::~ChunkOpener() = default;
 
-Result<ChunkOpener> ChunkOpener::make(ChunkFilters filters) {
-  if (filters.element_bytes == 0 || filters.filters.size() > kMostFilters)
-    return make_error(Errc::invalid_argument, "chunks of elements without bytes, or of too many filters");
-  if (filters.chunk_bytes > kMostChunkBytes)
-    return make_error(Errc::unsupported, "chunks of {} bytes", filters.chunk_bytes);
-  ChunkOpener opener(std::move(filters));
-  const auto& all = opener.filters_.filters;
-  if (std::find(all.begin(), all.end(), ChunkFilter::deflate) == all.end()) return opener;
+Result<void> ChunkOpener::use(const std::vector<ChunkFilter>& filters, uint64_t chunk_bytes) {
+  if (filters.size() > kMostFilters)
+    return make_error(Errc::invalid_argument, "chunks of {} filters", filters.size());
+  if (chunk_bytes > kMostChunkBytes) return make_error(Errc::unsupported, "chunks of {} bytes", chunk_bytes);
+  for (const ChunkFilter& filter : filters) {
+    if (filter.needs_library() && !library_) library_ = std::make_unique<LibraryFilters>();
+    if (filter.number != ChunkFilter::kDeflate || inflater_) continue;
 #ifdef PENSTOCK_HAS_ZLIB
-  opener.inflater_ = std::make_unique<Inflater>();
-  if (!opener.inflater_->is_ready) return make_error(Errc::exhausted, "no memory for zlib");
-  return opener;
+    inflater_ = std::make_unique<Inflater>();
+    if (!inflater_->is_ready) return make_error(Errc::exhausted, "no memory for zlib");
 #else
-  return make_error(Errc::unsupported, "the chunks are compressed with deflate, and this build lacks zlib");
+    return make_error(Errc::unsupported, "the chunks are compressed with deflate, and this build lacks zlib");
 #endif
+  }
+  filters_ = filters;
+  chunk_bytes_ = chunk_bytes;
+  return success();
 }
 
 Result<std::span<const std::byte>> ChunkOpener::open(std::span<const std::byte> stored,
                                                      uint32_t not_applied) {
+  const auto is_applied = [&](size_t i) { return (not_applied >> i & 1U) == 0; };
+  const std::span<const ChunkFilter> all = filters_;
+  // The library undoes the last filter that needs it and all before. Those after it are undone here, and
+  // first.
+  size_t for_library = all.size();
+  while (for_library > 0 && !(is_applied(for_library - 1) && all[for_library - 1].needs_library()))
+    --for_library;
   std::span<const std::byte> bytes = stored;
   size_t next_buffer = 0;
-  for (size_t i = filters_.filters.size(); i-- > 0;) {
-    if ((not_applied >> i & 1U) != 0) continue;
-    const ChunkFilter filter = filters_.filters[i];
-    PENSTOCK_ASSIGN(bytes, undo(filter, bytes, buffers_[next_buffer]));
-    if (filter != ChunkFilter::fletcher32) next_buffer = 1 - next_buffer;
+  for (size_t i = all.size(); i-- > for_library;) {
+    if (!is_applied(i)) continue;
+    PENSTOCK_ASSIGN(bytes, undo(all[i], bytes, buffers_[next_buffer]));
+    if (all[i].number != ChunkFilter::kFletcher32) next_buffer = 1 - next_buffer;
   }
-  if (bytes.size() != filters_.chunk_bytes)
-    return damaged(fmt::format("it has {} bytes, not {}", bytes.size(), filters_.chunk_bytes));
+  if (for_library > 0) return library_->undo(all.first(for_library), not_applied, bytes, chunk_bytes_);
+  if (bytes.size() != chunk_bytes_)
+    return damaged(fmt::format("it has {} bytes, not {}", bytes.size(), chunk_bytes_));
   return bytes;
 }
 
 // Undoes one filter. The result is in `out`, or a part of `bytes`.
-Result<std::span<const std::byte>> ChunkOpener::undo(ChunkFilter filter, std::span<const std::byte> bytes,
-                                                     Buffer& out) {
-  if (filter == ChunkFilter::fletcher32) {
+Result<std::span<const std::byte>> ChunkOpener::undo(const ChunkFilter& filter,
+                                                     std::span<const std::byte> bytes, Buffer& out) {
+  if (filter.number == ChunkFilter::kFletcher32) {
     if (bytes.size() < kFletcherBytes) return damaged("it is too short for its checksum");
     const std::span<const std::byte> content = bytes.first(bytes.size() - kFletcherBytes);
     uint32_t stored = 0;
@@ -226,26 +220,27 @@ Result<std::span<const std::byte>> ChunkOpener::undo(ChunkFilter filter, std::sp
   }
   // What a filter gets is a chunk, which filters before it made longer by checksums, or a little longer by
   // compression that did not help.
-  const uint64_t most_bytes = filters_.chunk_bytes + filters_.chunk_bytes / 64 + 4096;
-  const size_t room = filter == ChunkFilter::shuffle ? bytes.size() : size_t(most_bytes);
+  const uint64_t most_bytes = chunk_bytes_ + chunk_bytes_ / 64 + 4096;
+  const size_t room = filter.number == ChunkFilter::kShuffle ? bytes.size() : size_t(most_bytes);
   try {
     out.grow(std::max<size_t>(room, 1));
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory for a chunk of {} bytes", room);
   }
   const std::span<std::byte> into = out.first(room);
-  if (filter == ChunkFilter::shuffle) {
-    unshuffle(bytes, into, size_t(filters_.element_bytes));
+  if (filter.number == ChunkFilter::kShuffle) {
+    const uint32_t element_bytes = filter.parameters.empty() ? 1 : filter.parameters.front();
+    unshuffle(bytes, into, std::max<size_t>(element_bytes, 1));
     return std::span<const std::byte>(into);
   }
   std::optional<size_t> made;
-  if (filter == ChunkFilter::lzf) made = unlzf(bytes, into);
+  if (filter.number == ChunkFilter::kLzf) made = unlzf(bytes, into);
 #ifdef PENSTOCK_HAS_ZLIB
-  if (filter == ChunkFilter::deflate) made = inflater_->inflate_all(bytes, into);
+  if (filter.number == ChunkFilter::kDeflate) made = inflater_->inflate_all(bytes, into);
 #endif
   if (!made)
-    return damaged(filter == ChunkFilter::lzf ? "it cannot be decompressed (lzf)"
-                                              : "it cannot be decompressed (deflate)");
+    return damaged(filter.number == ChunkFilter::kLzf ? "it cannot be decompressed (lzf)"
+                                                      : "it cannot be decompressed (deflate)");
   return std::span<const std::byte>(into.first(*made));
 }
 

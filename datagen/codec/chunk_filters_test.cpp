@@ -22,23 +22,29 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Result<std::string> opened(const ChunkFilters& filters, std::span<const std::byte> stored,
-                           uint32_t not_applied = 0) {
-  PENSTOCK_ASSIGN(ChunkOpener opener, ChunkOpener::make(filters));
+const ChunkFilter kDeflate{ChunkFilter::kDeflate, {6}};
+const ChunkFilter kFletcher32{ChunkFilter::kFletcher32, {}};
+const ChunkFilter kLzf{ChunkFilter::kLzf, {}};
+ChunkFilter shuffle_of(uint64_t element_bytes) {
+  return {ChunkFilter::kShuffle, {uint32_t(element_bytes)}};
+}
+
+Result<std::string> opened(const std::vector<ChunkFilter>& filters, uint64_t chunk_bytes,
+                           std::span<const std::byte> stored, uint32_t not_applied = 0) {
+  ChunkOpener opener;
+  PENSTOCK_TRY(opener.use(filters, chunk_bytes));
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, opener.open(stored, not_applied));
   return text_of(bytes);
 }
 
-TEST(ChunkFilters, NumbersOfTheRegistry) {
-  EXPECT_EQ(chunk_filter(1), ChunkFilter::deflate);
-  EXPECT_EQ(chunk_filter(2), ChunkFilter::shuffle);
-  EXPECT_EQ(chunk_filter(3), ChunkFilter::fletcher32);
-  EXPECT_EQ(chunk_filter(32000), ChunkFilter::lzf);
-  for (const uint64_t number : {uint64_t{0}, uint64_t{4}, uint64_t{6}, uint64_t{32015}, UINT64_MAX})
-    EXPECT_EQ(chunk_filter(number), std::nullopt);
+TEST(ChunkFilters, NamesOfTheRegistry) {
   EXPECT_EQ(chunk_filter_name(4), "szip");
   EXPECT_EQ(chunk_filter_name(32015), "Zstandard");
   EXPECT_EQ(chunk_filter_name(40000), "filter 40000");
+  for (const unsigned number : {1U, 2U, 3U, 32000U})
+    EXPECT_FALSE((ChunkFilter{uint16_t(number), {}}.needs_library()));
+  for (const unsigned number : {0U, 4U, 5U, 6U, 32015U})
+    EXPECT_TRUE((ChunkFilter{uint16_t(number), {}}.needs_library()));
 }
 
 TEST(ChunkFilters, ShuffledBytesComeBack) {
@@ -53,7 +59,7 @@ TEST(ChunkFilters, ShuffledBytesComeBack) {
           for (size_t b = 0; b < element_bytes; ++b)
             shuffled[b * elements + i] = plain[i * element_bytes + b];
         for (size_t i = elements * element_bytes; i < plain.size(); ++i) shuffled[i] = plain[i];
-        const auto back = opened({{ChunkFilter::shuffle}, element_bytes, plain.size()}, bytes_of(shuffled));
+        const auto back = opened({shuffle_of(element_bytes)}, plain.size(), bytes_of(shuffled));
         ASSERT_OK(back);
         EXPECT_EQ(*back, plain) << element_bytes << " x " << elements;
       }
@@ -62,42 +68,40 @@ TEST(ChunkFilters, ShuffledBytesComeBack) {
 // The sums of "abcde" by hand: the numbers 0x6162, 0x6364 and 0x6500 add up to 0x129c6, of which 65535 is
 // taken once: 0x29c7. The sums of the sums are 0x6162 + 0xc4c6 + 0x129c6 = 0x24fee, so 0x4ff0.
 TEST(ChunkFilters, AWrongChecksumIsDamage) {
-  const ChunkFilters filters{{ChunkFilter::fletcher32}, 1, 5};
   const std::string right("abcde\xc7\x29\xf0\x4f", 9);
-  EXPECT_EQ(opened(filters, bytes_of(right)).value(), "abcde");
+  EXPECT_EQ(opened({kFletcher32}, 5, bytes_of(right)).value(), "abcde");
   const std::string of_old_versions("abcde\x29\xc7\x4f\xf0", 9);
-  EXPECT_EQ(opened(filters, bytes_of(of_old_versions)).value(), "abcde");
+  EXPECT_EQ(opened({kFletcher32}, 5, bytes_of(of_old_versions)).value(), "abcde");
   for (size_t at = 0; at < right.size(); ++at) {
     std::string wrong = right;
     wrong[at] = char(wrong[at] ^ 1);
-    EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_of(wrong))) << at;
+    EXPECT_ERRC(Errc::corrupt, opened({kFletcher32}, 5, bytes_of(wrong))) << at;
   }
-  EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_of(std::string("abc"))));
+  EXPECT_ERRC(Errc::corrupt, opened({kFletcher32}, 5, bytes_of(std::string("abc"))));
 }
 
 TEST(ChunkFilters, Lzf) {
   // three bytes as they are; five that repeat from three bytes before; 12 of the byte before, in two bytes
   const auto stored = bytes_in({2, 'a', 'b', 'c', 3U << 5U, 2, 7U << 5U, 3, 0});
-  const ChunkFilters filters{{ChunkFilter::lzf}, 1, 20};
-  EXPECT_EQ(opened(filters, stored).value(), "abcabcabbbbbbbbbbbbb");
+  EXPECT_EQ(opened({kLzf}, 20, stored).value(), "abcabcabbbbbbbbbbbbb");
   for (size_t bytes = 0; bytes < stored.size(); ++bytes)
-    EXPECT_ERRC(Errc::corrupt, opened(filters, std::span(stored).first(bytes))) << bytes;
-  EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_in({0, 'a', 1U << 5U, 1})));  // from before the beginning
-  EXPECT_ERRC(Errc::corrupt, opened({{ChunkFilter::lzf}, 1, 19}, stored));
+    EXPECT_ERRC(Errc::corrupt, opened({kLzf}, 20, std::span(stored).first(bytes))) << bytes;
+  EXPECT_ERRC(Errc::corrupt,
+              opened({kLzf}, 20, bytes_in({0, 'a', 1U << 5U, 1})));  // from before the beginning
+  EXPECT_ERRC(Errc::corrupt, opened({kLzf}, 19, stored));
 }
 
 TEST(ChunkFilters, WhatWasNotAppliedIsNotUndone) {
-  const ChunkFilters filters{{ChunkFilter::shuffle, ChunkFilter::lzf, ChunkFilter::fletcher32}, 2, 4};
-  EXPECT_EQ(opened(filters, bytes_of(std::string("abcd")), 0b111).value(), "abcd");
-  EXPECT_EQ(opened(filters, bytes_of(std::string("acbd")), 0b110).value(), "abcd");
-  EXPECT_EQ(opened(filters, bytes_in({3, 'a', 'c', 'b', 'd'}), 0b100).value(), "abcd");
+  const std::vector<ChunkFilter> filters{shuffle_of(2), kLzf, kFletcher32};
+  EXPECT_EQ(opened(filters, 4, bytes_of(std::string("abcd")), 0b111).value(), "abcd");
+  EXPECT_EQ(opened(filters, 4, bytes_of(std::string("acbd")), 0b110).value(), "abcd");
+  EXPECT_EQ(opened(filters, 4, bytes_in({3, 'a', 'c', 'b', 'd'}), 0b100).value(), "abcd");
 }
 
 TEST(ChunkFilters, WhatCannotBe) {
-  EXPECT_ERRC(Errc::invalid_argument, ChunkOpener::make({{ChunkFilter::shuffle}, 0, 4}));
-  EXPECT_ERRC(Errc::invalid_argument,
-              ChunkOpener::make({std::vector<ChunkFilter>(33, ChunkFilter::shuffle), 1, 4}));
-  EXPECT_ERRC(Errc::unsupported, ChunkOpener::make({{ChunkFilter::lzf}, 1, UINT64_MAX}));
+  ChunkOpener opener;
+  EXPECT_ERRC(Errc::invalid_argument, opener.use(std::vector<ChunkFilter>(33, shuffle_of(1)), 4));
+  EXPECT_ERRC(Errc::unsupported, opener.use({kLzf}, UINT64_MAX));
 }
 
 #ifdef PENSTOCK_HAS_ZLIB
@@ -109,12 +113,12 @@ TEST(ChunkFilters, DeflateAfterShuffle) {
                      reinterpret_cast<const Bytef*>(shuffled.data()), uLong(shuffled.size())),
             Z_OK);
   compressed.resize(bytes);
-  const ChunkFilters filters{{ChunkFilter::shuffle, ChunkFilter::deflate}, 4, shuffled.size()};
-  EXPECT_EQ(opened(filters, bytes_of(compressed)).value(), shuffled);
-  EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_of(compressed).first(bytes - 1)));
-  EXPECT_ERRC(Errc::corrupt, opened({filters.filters, 4, 1'000}, bytes_of(compressed)));
-  EXPECT_ERRC(Errc::corrupt, opened({filters.filters, 4, shuffled.size() + 1}, bytes_of(compressed)));
-  EXPECT_ERRC(Errc::corrupt, opened(filters, bytes_of(shuffled)));
+  const std::vector<ChunkFilter> filters{shuffle_of(4), kDeflate};
+  EXPECT_EQ(opened(filters, shuffled.size(), bytes_of(compressed)).value(), shuffled);
+  EXPECT_ERRC(Errc::corrupt, opened(filters, shuffled.size(), bytes_of(compressed).first(bytes - 1)));
+  EXPECT_ERRC(Errc::corrupt, opened(filters, 1'000, bytes_of(compressed)));
+  EXPECT_ERRC(Errc::corrupt, opened(filters, shuffled.size() + 1, bytes_of(compressed)));
+  EXPECT_ERRC(Errc::corrupt, opened(filters, shuffled.size(), bytes_of(shuffled)));
 }
 #endif
 

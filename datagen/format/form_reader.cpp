@@ -85,20 +85,22 @@ Extent stored_range(const ChunkedArray& array, const SampleExtent& extent) {
 class FormReader::Chunks {
  public:
   Result<void> use(ChunkedArray array) {
-    ChunkFilters filters{
-        .filters = array.filters, .element_bytes = array.shuffled_bytes, .chunk_bytes = array.chunk_bytes()};
-    if (!opener_ || filters != opener_->filters()) {
-      PENSTOCK_ASSIGN(opener_, ChunkOpener::make(std::move(filters)));
-    }
+    PENSTOCK_TRY(opener_.use(array.filters, array.chunk_bytes()));
     array_ = std::move(array);
     kept_ = {};
     row_bytes_ = array_.bytes() / array_.shape.front();
     chunk_rows_ = array_.chunk_shape.front();
-    // lzf makes fewer bytes from one than deflate. A file may have several such filters.
     most_inflation_ = 1;
-    for (const ChunkFilter filter : array_.filters)
-      if (filter == ChunkFilter::deflate || filter == ChunkFilter::lzf)
-        most_inflation_ = std::min<uint64_t>(most_inflation_ * kMostGzipInflation, UINT32_MAX);
+    // A file may have several compressing filters. lzf makes fewer bytes from one than deflate. How many the
+    // library's filters make is not known: Blosc stores a chunk of equal bytes in 32.
+    constexpr uint64_t kMostLibraryInflation = uint64_t{1} << 20U;
+    for (const ChunkFilter& filter : array_.filters) {
+      const bool compresses = filter.number == ChunkFilter::kDeflate || filter.number == ChunkFilter::kLzf;
+      const uint64_t inflation = filter.needs_library() ? kMostLibraryInflation
+                                 : compresses           ? kMostGzipInflation
+                                                        : 1;
+      most_inflation_ = std::min<uint64_t>(most_inflation_ * inflation, UINT32_MAX);
+    }
     return success();
   }
 
@@ -147,7 +149,7 @@ class FormReader::Chunks {
             Errc::corrupt, chunk.offset,
             fmt::format("a chunk of {} bytes cannot hold {}", chunk.bytes(), array_.chunk_bytes()));
       PENSTOCK_ASSIGN(const auto packed, fetch(stored, chunk.offset, chunk.bytes(), packed_));
-      auto opened = opener_->open(packed, chunk.not_applied());
+      auto opened = opener_.open(packed, chunk.not_applied());
       if (!opened.ok()) return stored.error(opened.error().code, chunk.offset, opened.error().what);
       copy_chunk(*opened, i, first, end);
     }
@@ -214,7 +216,7 @@ class FormReader::Chunks {
   }
 
   ChunkedArray array_;
-  std::optional<ChunkOpener> opener_;
+  ChunkOpener opener_;
   uint64_t row_bytes_ = 1;
   uint64_t chunk_rows_ = 1;
   uint64_t most_inflation_ = 1;  // the most bytes that the filters can make from one stored byte

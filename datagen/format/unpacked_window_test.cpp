@@ -446,7 +446,7 @@ TEST(FormReader, TwoCompressingFiltersMayMakeMoreThanOne) {
   const std::vector<Chunk> chunks{Chunk::make(0, outer.size(), 0)};
   const auto words = encode_form(ChunkedArray{.shape = {kBytes},
                                               .chunk_shape = {kBytes},
-                                              .filters = {ChunkFilter::lzf, ChunkFilter::lzf},
+                                              .filters = {{ChunkFilter::kLzf, {}}, {ChunkFilter::kLzf, {}}},
                                               .chunks = chunks});
   FormReader reader;
   ASSERT_OK(reader.use(decode_form(words).value()));

@@ -63,8 +63,7 @@ std::vector<std::byte> good_forms() {
   const ChunkedArray array{.item_bytes = 4,
                            .shape = {4, 8},
                            .chunk_shape = {2, 8},
-                           .filters = {ChunkFilter::shuffle, ChunkFilter::deflate},
-                           .shuffled_bytes = 4,
+                           .filters = {{ChunkFilter::kShuffle, {4}}, {ChunkFilter::kDeflate, {6}}},
                            .chunks = chunks};
   const std::vector<std::byte> window(100, std::byte{7});
   const CompressedStream stream{

@@ -1,7 +1,6 @@
 #include "datagen/manifest/stored_form.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace penstock {
@@ -10,8 +9,7 @@ namespace {
 enum Kind : uint64_t { kChunks = 1, kStream = 2 };
 
 constexpr size_t kMostDimensions = 32;
-constexpr size_t kMostFilters = 8;  // as many as a word has bytes
-constexpr unsigned kBitsPerFilter = 8;
+constexpr size_t kMostFilters = 8;  // a chunk has a bit for each in its lowest byte
 constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32U;
 constexpr uint64_t kMostFormBytes = INT64_MAX;
 
@@ -47,25 +45,42 @@ std::optional<uint64_t> product(uint64_t item_bytes, std::span<const uint64_t> s
   return bytes;
 }
 
+void put_filter(const ChunkFilter& filter, std::vector<uint64_t>& out) {
+  const auto& parameters = filter.parameters;
+  out.push_back(filter.number | uint64_t(parameters.size()) << 16U);
+  for (size_t i = 0; i < parameters.size(); i += 2)
+    out.push_back(parameters[i] | (i + 1 < parameters.size() ? uint64_t(parameters[i + 1]) << 32U : 0));
+}
+
+std::optional<ChunkFilter> take_filter(Words& words) {
+  const uint64_t head = words.next();
+  const uint64_t count = head >> 16U;
+  if (count > ChunkFilter::kMostParameters) return std::nullopt;
+  ChunkFilter filter{.number = uint16_t(head)};
+  for (const uint64_t word : words.take((count + 1) / 2)) {
+    filter.parameters.push_back(uint32_t(word));
+    if (filter.parameters.size() < count) filter.parameters.push_back(uint32_t(word >> 32U));
+  }
+  return words.ok() ? std::optional(std::move(filter)) : std::nullopt;
+}
+
 std::optional<StoredForm> decode_chunks(Words words) {
   ChunkedArray array;
   array.item_bytes = words.next();
-  array.shuffled_bytes = words.next();
   array.fill_value = words.next();
-  const uint64_t filter_count = words.next();
   const uint64_t filters = words.next();
   const uint64_t dimensions = words.next();
-  if (filter_count > kMostFilters || dimensions == 0 || dimensions > kMostDimensions) return std::nullopt;
-  for (unsigned i = 0; i < filter_count; ++i) {
-    const uint64_t filter = filters >> (kBitsPerFilter * i) & 0xffU;
-    if (filter > uint64_t(ChunkFilter::lzf)) return std::nullopt;
-    array.filters.push_back(static_cast<ChunkFilter>(filter));
-  }
+  if (filters > kMostFilters || dimensions == 0 || dimensions > kMostDimensions) return std::nullopt;
   const auto shape = words.take(dimensions);
   const auto chunk_shape = words.take(dimensions);
-  if (!words.ok() || array.item_bytes == 0 || array.shuffled_bytes == 0) return std::nullopt;
+  if (!words.ok() || array.item_bytes == 0) return std::nullopt;
   array.shape.assign(shape.begin(), shape.end());
   array.chunk_shape.assign(chunk_shape.begin(), chunk_shape.end());
+  for (uint64_t i = 0; i < filters; ++i) {
+    std::optional<ChunkFilter> filter = take_filter(words);
+    if (!filter) return std::nullopt;
+    array.filters.push_back(*std::move(filter));
+  }
   const auto has_zero = [](std::span<const uint64_t> sides) {
     return std::find(sides.begin(), sides.end(), 0U) != sides.end();
   };
@@ -133,13 +148,10 @@ uint64_t form_bytes(const StoredForm& form) {
 std::vector<uint64_t> encode_form(const StoredForm& form) {
   std::vector<uint64_t> out;
   if (const auto* const array = std::get_if<ChunkedArray>(&form)) {
-    uint64_t filters = 0;
-    for (size_t i = 0; i < array->filters.size(); ++i)
-      filters |= uint64_t(array->filters[i]) << (kBitsPerFilter * i);
-    out = {kChunks, array->item_bytes,  array->shuffled_bytes, array->fill_value, array->filters.size(),
-           filters, array->shape.size()};
+    out = {kChunks, array->item_bytes, array->fill_value, array->filters.size(), array->shape.size()};
     out.insert(out.end(), array->shape.begin(), array->shape.end());
     out.insert(out.end(), array->chunk_shape.begin(), array->chunk_shape.end());
+    for (const ChunkFilter& filter : array->filters) put_filter(filter, out);
     for (const ChunkedArray::Chunk& chunk : array->chunks) {
       out.push_back(chunk.offset);
       out.push_back(chunk.bytes_and_flags);

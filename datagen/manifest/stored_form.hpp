@@ -41,7 +41,6 @@ struct ChunkedArray {
   std::vector<uint64_t> shape{};
   std::vector<uint64_t> chunk_shape{};
   std::vector<ChunkFilter> filters{};  // at most 8
-  uint64_t shuffled_bytes = 1;         // bytes of an element, for the filter shuffle
   uint64_t fill_value = 0;             // its lowest item_bytes bytes, the first byte lowest
   std::span<const Chunk> chunks{};     // in row-major order of their places in the array
 

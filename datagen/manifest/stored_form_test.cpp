@@ -13,13 +13,13 @@ namespace {
 using Chunk = ChunkedArray::Chunk;
 
 ChunkedArray array_of(std::span<const Chunk> chunks) {
-  return {.item_bytes = 2,
-          .shape = {5, 3},
-          .chunk_shape = {2, 2},
-          .filters = {ChunkFilter::shuffle, ChunkFilter::lzf, ChunkFilter::fletcher32},
-          .shuffled_bytes = 2,
-          .fill_value = 77,
-          .chunks = chunks};
+  return {
+      .item_bytes = 2,
+      .shape = {5, 3},
+      .chunk_shape = {2, 2},
+      .filters = {{ChunkFilter::kShuffle, {2}}, {32001, {1, 2, UINT32_MAX}}, {ChunkFilter::kFletcher32, {}}},
+      .fill_value = 77,
+      .chunks = chunks};
 }
 
 std::vector<Chunk> six_chunks() {

@@ -240,20 +240,15 @@ bool read_filters(HeaderReader message, Hdf5Object& object) {
     const uint64_t number = message.u16();
     constexpr uint64_t kFirstWithName = 256;
     uint64_t name_bytes = version == 1 || number >= kFirstWithName ? message.u16() : 0;
-    const uint64_t values = message.skip(2).u16();
+    const uint64_t parameters = message.skip(2).u16();
     if (version == 1) name_bytes = (name_bytes + 7) / 8 * 8;
     message.skip(name_bytes);
-    const uint64_t first_value = values > 0 ? message.u32() : 0;
-    message.skip(4 * (std::max<uint64_t>(values, 1) - 1) + (version == 1 && values % 2 == 1 ? 4 : 0));
-    const std::optional<ChunkFilter> filter = chunk_filter(number);
-    if (!filter) {
-      object.unreadable_reason =
-          fmt::format("its chunks are filtered ({}): h5repack -f GZIP=6 OLD NEW makes a file that is read",
-                      chunk_filter_name(number));
-      continue;
-    }
-    object.filters.push_back(*filter);
-    if (*filter == ChunkFilter::shuffle) object.shuffled_bytes = std::max<uint64_t>(1, first_value);
+    ChunkFilter& filter = object.filters.emplace_back();
+    filter.number = uint16_t(number);
+    if (parameters > message.left() / 4) return false;
+    for (uint64_t k = 0; k < parameters; ++k) filter.parameters.push_back(uint32_t(message.u32()));
+    message.skip(version == 1 && parameters % 2 == 1 ? 4 : 0);
+    if (number == ChunkFilter::kShuffle) filter.parameters.resize(1, 1);  // damaged files may lack it
   }
   return message.ok();
 }

@@ -55,7 +55,6 @@ struct Hdf5Object {
   uint32_t not_applied = 0;   // of a single chunk: bit i says that filter i was not applied
   std::vector<uint64_t> chunk_shape{};  // length of each dimension of a chunk
   std::vector<ChunkFilter> filters{};   // of the chunks, in the order in which they were applied
-  uint64_t shuffled_bytes = 1;          // of an element, for the filter shuffle
   std::vector<std::byte> fill_value{};  // an element that was never written; {}: zeros
   bool edge_chunks_are_plain = false;   // filters were not applied to chunks that reach over the edge
   // "" if the dataset's bytes can be read; otherwise the reason why not, such as "its chunks are filtered

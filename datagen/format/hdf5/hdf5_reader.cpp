@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "datagen/codec/library_filters.hpp"
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/format.hpp"
 #include "datagen/format/hdf5/hdf5_chunks.hpp"
@@ -137,6 +138,20 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
   constexpr size_t kMostFilters = 8;  // ChunkedArray::filters
   if (object.filters.size() > kMostFilters)
     return error_of(array, Errc::unsupported, fmt::format("it has {} filters", object.filters.size()));
+  // The library undoes the last filter that needs it and all before.
+  bool by_library = false;
+  for (size_t i = object.filters.size(); i-- > 0;) {
+    const ChunkFilter& filter = object.filters[i];
+    const std::string name = chunk_filter_name(filter.number);
+    if (filter.parameters.size() > ChunkFilter::kMostParameters)
+      return error_of(array, Errc::unsupported,
+                      fmt::format("its filter {} has {} parameters", name, filter.parameters.size()));
+    by_library = by_library || filter.needs_library();
+    if (!by_library) continue;
+    if (const auto found = LibraryFilters::find(filter.number); !found.ok())
+      return error_of(array, found.error().code,
+                      fmt::format("its chunks are filtered ({}), and {}", name, found.error().what));
+  }
   PENSTOCK_ASSIGN(Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
   if (!found.are_all_written && !object.fill_value.empty() && object.fill_value.size() != object.item_bytes)
     return error_of(array, Errc::corrupt, "its fill value has another size than its elements");
@@ -158,7 +173,6 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
                                      .shape = stored.shape,
                                      .chunk_shape = object.chunk_shape,
                                      .filters = object.filters,
-                                     .shuffled_bytes = object.shuffled_bytes,
                                      .fill_value = from_little_endian(object.fill_value)},
                                     std::move(found.chunks));
   if (!unpacked.ok()) return error_of(array, unpacked.error().code, unpacked.error().what);

@@ -24,7 +24,8 @@ namespace {
 // Why the program cannot open the module of its own that uses the library; "" if it can, or if the program
 // uses the library itself.
 std::string why_module_is_missing(std::string_view library) {
-  constexpr std::pair<std::string_view, const char*> kModules[] = {{"mpi", "libpenstock_mpi.so"},
+  constexpr std::pair<std::string_view, const char*> kModules[] = {{"hdf5", "penstock_hdf5_filters"},
+                                                                   {"mpi", "libpenstock_mpi.so"},
                                                                    {"onednn", "libpenstock_onednn.so"}};
   for (const auto& [name, file] : kModules) {
     if (name != library) continue;

@@ -1,0 +1,251 @@
+// penstock_hdf5_filters: undoes the filters of chunks with HDF5's own library, for LibraryFilters
+// (library_filters.hpp), which starts it. What a damaged chunk does to the library stays in this process.
+//
+// HDF5 has no function that undoes filters of given bytes. So each chunk becomes a file of its own, in
+// memory: a dataset of bytes with this one chunk and these filters. H5Dread() then undoes them. Source of the
+// headers: "HDF5 File Format Specification", version 3.
+#include <fmt/format.h>
+#include <hdf5.h>
+#include <malloc.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "datagen/codec/filter_exchange.hpp"
+#include "datagen/format/byte_order.hpp"
+#include "datagen/format/hdf5/hdf5_checksum.hpp"
+#include "io_backends/core/system/fd.hpp"
+
+#ifdef __has_feature
+#define PENSTOCK_HAS_FEATURE(name) __has_feature(name)
+#else
+#define PENSTOCK_HAS_FEATURE(name) 0
+#endif
+
+namespace penstock {
+namespace {
+
+constexpr uint64_t kNoAddress = UINT64_MAX;
+constexpr uint64_t kSuperblockBytes = 48;
+
+constexpr H5Z_filter_t kTakeChunk = 511;  // a number that HDF5 leaves to tests
+std::span<std::byte> chunk_to_take;       // where the chunk is to be
+std::string take_error;
+
+// The filter kTakeChunk.
+size_t take_chunk(unsigned, size_t, const unsigned*, size_t bytes, size_t*, void** buffer) {
+  if (bytes != chunk_to_take.size()) {
+    take_error = fmt::format("the filters make {} bytes of it, not {}", bytes, chunk_to_take.size());
+    return 0;
+  }
+  std::memcpy(chunk_to_take.data(), *buffer, bytes);
+  return bytes;
+}
+
+void put_message(HeaderBytes& messages, uint8_t type, const HeaderBytes& data) {
+  messages.u8(type).u16(data.size()).u8(0).append(data.view());
+}
+
+// An object with these messages.
+HeaderBytes object_header(const HeaderBytes& messages) {
+  constexpr uint8_t kSizeOf4Bytes = 2;  // flags: the messages' length has 4 bytes; no times are stored
+  HeaderBytes header;
+  header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
+  const uint32_t sum = hdf5_checksum(header.view());
+  return header.u32(sum);
+}
+
+// A group with a dataset "d" whose header is at `address`.
+HeaderBytes root_group(uint64_t address) {
+  HeaderBytes messages;
+  put_message(messages, 0x02, HeaderBytes().u8(0).u8(0).u64(kNoAddress).u64(kNoAddress));  // no heap of links
+  put_message(messages, 0x06, HeaderBytes().u8(1).u8(0).u8(1).text("d").u64(address));
+  return object_header(messages);
+}
+
+// A dataset of `chunk_bytes` bytes, in one filtered chunk.
+HeaderBytes dataset(const FilterExchange& exchange, uint64_t chunk_address) {
+  HeaderBytes messages;
+  put_message(messages, 0x01, HeaderBytes().u8(2).u8(1).u8(0).u8(1).u64(exchange.chunk_bytes));
+  put_message(messages, 0x03, HeaderBytes().u8(0x10).zeros(3).u32(1).u16(0).u16(8));  // unsigned bytes
+  put_message(messages, 0x05, HeaderBytes().u8(3).u8(0x0b));                          // no fill value
+  HeaderBytes filters;
+  const size_t count = std::min<size_t>(exchange.filter_count, exchange.filters.size());
+  filters.u8(2).u8(count + 1);
+  filters.u16(kTakeChunk).u16(0).u16(0).u16(0);
+  for (const FilterExchange::Filter& filter : std::span(exchange.filters).first(count)) {
+    constexpr uint16_t kFirstWithName = 256;
+    filters.u16(filter.number);
+    if (filter.number >= kFirstWithName) filters.u16(0);
+    const size_t parameters = std::min<size_t>(filter.parameter_count, filter.parameters.size());
+    filters.u16(0).u16(parameters);
+    for (size_t i = 0; i < parameters; ++i) filters.u32(filter.parameters[i]);
+  }
+  put_message(messages, 0x0b, filters);
+  constexpr uint8_t kChunked = 2;
+  constexpr uint8_t kSingleFilteredChunk = 2;
+  constexpr uint8_t kSingleChunkIndex = 1;
+  HeaderBytes layout;
+  layout.u8(4).u8(kChunked).u8(kSingleFilteredChunk).u8(2).u8(8).u64(exchange.chunk_bytes).u64(1);
+  layout.u8(kSingleChunkIndex).u64(exchange.stored_bytes).u32(0).u64(chunk_address);
+  put_message(messages, 0x08, layout);
+  return object_header(messages);
+}
+
+// Writes the headers of the file in `memory`, whose chunk is there already, and returns the file.
+std::span<std::byte> make_file(const FilterExchange& exchange, std::span<std::byte> memory) {
+  constexpr uint64_t kChunkAddress = kFilterStoredOffset - kFilterFileOffset;
+  const uint64_t file_bytes = kChunkAddress + exchange.stored_bytes;
+  const uint64_t group_bytes = root_group(0).size();
+  HeaderBytes file;
+  file.text(std::string_view("\x89HDF\r\n\x1a\n", 8)).u8(2).u8(8).u8(8).u8(0).u64(0).u64(kNoAddress);
+  file.u64(file_bytes).u64(kSuperblockBytes);
+  file.u32(hdf5_checksum(file.view()));
+  file.append(root_group(kSuperblockBytes + group_bytes).view());
+  file.append(dataset(exchange, kChunkAddress).view());
+  static_assert(sizeof exchange.filters < kChunkAddress / 2);  // so the headers fit before the chunk
+  const std::span<std::byte> made = memory.subspan(kFilterFileOffset, size_t(file_bytes));
+  std::copy(file.view().begin(), file.view().end(), made.begin());
+  return made;
+}
+
+// HDF5's description of the first error of the last call.
+std::string reason_of_library() {
+  std::string reason;
+  const auto take = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
+    auto& text = *static_cast<std::string*>(out);
+    if (text.empty() && error->desc != nullptr) text = error->desc;
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &reason);
+  return reason.empty() ? "it gives no reason" : reason;
+}
+
+// Undoes the filters of the file's chunk. "" if it could, or the reason why not.
+std::string read_chunk(std::span<std::byte> file, std::span<std::byte> result) {
+  chunk_to_take = result;
+  take_error.clear();
+  constexpr size_t kIncrement = size_t{1} << 20U;
+  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  const hsize_t one = 1;
+  const hid_t one_byte = H5Screate_simple(1, &one, nullptr);
+  constexpr hsize_t kFirstByte = 0;
+  hid_t opened = -1;
+  hid_t set = -1;
+  hid_t space = -1;
+  unsigned char first_byte = 0;
+  const bool done = access >= 0 && H5Pset_fapl_core(access, kIncrement, 0) >= 0 &&
+                    H5Pset_file_image(access, file.data(), file.size()) >= 0 &&
+                    (opened = H5Fopen("chunk", H5F_ACC_RDONLY, access)) >= 0 &&
+                    (set = H5Dopen2(opened, "d", H5P_DEFAULT)) >= 0 && (space = H5Dget_space(set)) >= 0 &&
+                    H5Sselect_elements(space, H5S_SELECT_SET, 1, &kFirstByte) >= 0 &&
+                    H5Dread(set, H5T_NATIVE_UINT8, one_byte, space, H5P_DEFAULT, &first_byte) >= 0;
+  std::string reason = done ? "" : take_error.empty() ? reason_of_library() : take_error;
+  if (space >= 0) H5Sclose(space);
+  if (set >= 0) H5Dclose(set);
+  if (opened >= 0) H5Fclose(opened);
+  H5Sclose(one_byte);
+  H5Pclose(access);
+  return reason;
+}
+
+bool can_undo(uint16_t number) {
+  unsigned flags = 0;
+  return H5Zfilter_avail(H5Z_filter_t(number)) > 0 && H5Zget_filter_info(H5Z_filter_t(number), &flags) >= 0 &&
+         (flags & H5Z_FILTER_CONFIG_DECODE_ENABLED) != 0;
+}
+
+// A chunk may make a filter ask for any amount of memory. It gets a few times what an honest chunk needs.
+void limit_memory(size_t shared_bytes) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !PENSTOCK_HAS_FEATURE(address_sanitizer)
+  constexpr rlim_t kForLibraries = rlim_t{2} << 30U;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, kForLibraries + 9 * shared_bytes);
+  ::setrlimit(RLIMIT_AS, &limit);
+#else
+  static_cast<void>(shared_bytes);  // the sanitizer maps terabytes
+#endif
+}
+
+// The question and the answer, and the chunk behind them. Mapped again when it has become longer.
+class SharedMemory {
+ public:
+  std::span<std::byte> get() {
+    struct stat info {};
+    if (::fstat(kFilterMemoryFd, &info) != 0) return {};
+    const auto bytes = size_t(info.st_size);
+    if (bytes == mapped_.size()) return mapped_;
+    if (!mapped_.empty()) ::munmap(mapped_.data(), mapped_.size());
+    mapped_ = {};
+    limit_memory(bytes);
+    void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, kFilterMemoryFd, 0);
+    if (at != MAP_FAILED) mapped_ = {static_cast<std::byte*>(at), bytes};
+    return mapped_;
+  }
+
+ private:
+  std::span<std::byte> mapped_;
+};
+
+void answer(FilterExchange& exchange, std::span<std::byte> memory) {
+  std::string reason;
+  if (exchange.stored_bytes == 0) {
+    if (!can_undo(exchange.filters[0].number)) reason = "there is no such filter";
+  } else {
+    const size_t result = filter_result_offset(exchange.stored_bytes);
+    reason = read_chunk(make_file(exchange, memory), memory.subspan(result, size_t(exchange.chunk_bytes)));
+  }
+  reason.resize(std::min(reason.size(), exchange.reason.size() - 1));
+  exchange.reason = {};
+  std::copy(reason.begin(), reason.end(), exchange.reason.begin());
+  exchange.outcome = reason.empty() ? FilterExchange::Outcome::done : FilterExchange::Outcome::failed;
+}
+
+int serve() {
+  // A signal from the terminal is for penstock, which ends this process.
+  for (const int signal : {SIGINT, SIGHUP, SIGTERM}) ::signal(signal, SIG_IGN);
+  const rlimit no_core{0, 0};
+  ::setrlimit(RLIMIT_CORE, &no_core);
+#ifdef __GLIBC__
+  // Keeps the memory of one chunk for the next: new pages for each would take a third of the time.
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
+#endif
+  H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  const H5Z_class2_t take{H5Z_CLASS_T_VERS, kTakeChunk, 1, 1, "take the chunk", nullptr, nullptr, take_chunk};
+  if (H5Zregister(&take) < 0) return 1;
+  SharedMemory shared;
+  char byte = 0;
+  while (retry_eintr([&] { return ::read(STDIN_FILENO, &byte, 1); }) == 1) {
+    const std::span<std::byte> memory = shared.get();
+    if (memory.size() < kFilterStoredOffset) return 1;
+    answer(*reinterpret_cast<FilterExchange*>(memory.data()), memory);  // NOLINT(*-cast)
+    if (retry_eintr([&] { return ::write(STDIN_FILENO, &byte, 1); }) != 1) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main() {
+  struct stat info {};
+  if (::fstat(penstock::kFilterMemoryFd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    static constexpr char kHelp[] =
+        "penstock_hdf5_filters is started by penstock, and does nothing else: it undoes the filters of "
+        "chunks in HDF5 files\n";
+    static_cast<void>(::write(STDERR_FILENO, kHelp, sizeof kHelp - 1));
+    return 2;
+  }
+  return penstock::serve();
+}
