@@ -5,7 +5,8 @@
 add_custom_target(fuzzers)
 
 function(penstock_fuzz target source)
-  if(NOT PENSTOCK_TESTS AND NOT PENSTOCK_FUZZERS)
+  penstock_is_in_part(in_part)
+  if(NOT PENSTOCK_FUZZERS AND (NOT PENSTOCK_TESTS OR NOT in_part))
     return()
   endif()
   add_executable(fuzz_${target} ${source})
