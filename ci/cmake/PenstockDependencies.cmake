@@ -67,13 +67,17 @@ find_package(MPI QUIET COMPONENTS C)
 penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts, and files by MPI-IO (back end mpiio)"
                   ${MPI_C_VERSION})
 
-# Debian calls the library without MPI hdf5-serial. The other one does not do: its header includes MPI's.
+# Debian calls the library without MPI hdf5-serial. The other one does not do: its header includes MPI's. Versions before 1.10 cannot read
+# what penstock_hdf5_filters makes.
 include(CheckCXXSourceCompiles)
 foreach(name IN ITEMS hdf5-serial hdf5)
   pkg_check_modules(${name} IMPORTED_TARGET GLOBAL QUIET ${name})
   if(TARGET PkgConfig::${name} AND NOT TARGET penstock_hdf5)
     set(CMAKE_REQUIRED_LIBRARIES PkgConfig::${name})
     check_cxx_source_compiles("#include <hdf5.h>
+      #if !H5_VERSION_GE(1, 10, 0)
+      #error
+      #endif
       int main() { return int(H5open()); }" PENSTOCK_COMPILES_${name})
     unset(CMAKE_REQUIRED_LIBRARIES)
     if(PENSTOCK_COMPILES_${name})

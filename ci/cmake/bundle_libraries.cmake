@@ -12,7 +12,8 @@ file(REMOVE_RECURSE ${root}/include ${libraries}/cmake ${archives})
 
 # Of libpenstock_mpi.so, what MPI brings is the site's, and the rest the program needs, too.
 file(GLOB modules ${libraries}/libpenstock_onednn.so)
-file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} MODULES ${modules}
+file(GLOB other_programs ${libraries}/penstock_hdf5_filters)
+file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${programs} ${other_programs} MODULES ${modules}
      RESOLVED_DEPENDENCIES_VAR found UNRESOLVED_DEPENDENCIES_VAR lacking
      POST_EXCLUDE_REGEXES "/ld-linux[^/]*$" "/lib(c|m|dl|rt|pthread|resolv|util|anl|nsl|mvec)[.-][^/]*so[^/]*$")
 if(lacking)

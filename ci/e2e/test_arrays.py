@@ -318,6 +318,8 @@ print("{}")"""
                          env=environment)
             self.run_cli("train", "stream", "--data", name, *manifest, "--batch", 2, "--epochs", 1, env=environment)
         self.assertIn("HDF5_PLUGIN_PATH", self.run_cli("describe", "good", "--scan", expect=77).stderr)
+        if not penstock_cli.SANITIZED:  # the profiler's library reserves much of the addresses
+            self.run_cli("profile", "run", "-o", "session", "--", penstock_cli.PENSTOCK, "verify", "scaled", "--manifest", "scaled.manifest")
         crashed = self.run_cli("describe", "bad", "--scan", "--checksum", expect=1, env=plug_in).stderr
         self.assertIn(message("library-crashed", signal=signal.SIGABRT.value), crashed)
         self.assertIn("'a.h5'", crashed)

@@ -59,7 +59,7 @@ class Bundle(penstock_cli.CliTest):
                      "share/zsh/site-functions/_penstock", "share/fish/vendor_completions.d/penstock.fish", "share/doc/penstock/README.md",
                      "share/doc/penstock/docs/records.md"):
             self.assertIn(name, names)
-        for module in ("libpenstock_profile.so", *OF_THE_SITE):
+        for module in ("libpenstock_profile.so", "penstock_hdf5_filters", *OF_THE_SITE):
             if pathlib.Path(penstock_cli.BUILD, module).exists():
                 self.assertTrue(any(name.endswith("/" + module) for name in libraries), module)
         self.assertEqual([name for name in names if name.endswith((".a", ".hpp", ".cmake"))], [])
@@ -69,7 +69,7 @@ class Bundle(penstock_cli.CliTest):
             if elf.name in OF_THE_SITE:
                 continue
             # As the program sees it: its RPATH counts for what it loads.
-            output = self.call("ldd", elf if elf == self.program or elf.name.startswith("libpenstock") else self.program, env={"PATH": os.environ["PATH"]})
+            output = self.call("ldd", elf if elf == self.program or "penstock_" in elf.name else self.program, env={"PATH": os.environ["PATH"]})
             for line in output.splitlines():
                 name, _, rest = line.strip().partition(" => ")
                 if BASE.match(pathlib.Path(name.split(" ")[0]).name):

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -18,10 +17,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kMostFilters = 32;  // HDF5's own limit; `not_applied` has as many bits
 constexpr size_t kFletcherBytes = 4;
-// The most bytes of a chunk. HDF5 counts them in 32 bits.
-constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32U;
 
 Error damaged(std::string_view what) {
   return make_error(Errc::corrupt, "a chunk is damaged: {}", what);
@@ -158,20 +154,21 @@ std::string chunk_filter_name(uint64_t number) {
 }
 
 ChunkOpener::ChunkOpener() = default;
-ChunkOpener::ChunkOpener(ChunkOpener&&) noexcept = default;
-ChunkOpener& ChunkOpener::operator=(ChunkOpener&&) noexcept = default;
-ChunkOpener::~ChunkOpener() = default;
+ChunkOpener::~ChunkOpener() {
+  if (library_) LibraryFilters::keep(std::move(library_));
+}
 
 Result<void> ChunkOpener::use(const std::vector<ChunkFilter>& filters, uint64_t chunk_bytes) {
-  if (filters.size() > kMostFilters)
+  if (filters.size() > ChunkFilter::kMostFilters)
     return make_error(Errc::invalid_argument, "chunks of {} filters", filters.size());
   if (chunk_bytes > kMostChunkBytes) return make_error(Errc::unsupported, "chunks of {} bytes", chunk_bytes);
   for (const ChunkFilter& filter : filters) {
-    if (filter.needs_library() && !library_) library_ = std::make_unique<LibraryFilters>();
+    if (filter.needs_library() && !library_) library_ = LibraryFilters::take();
     if (filter.number != ChunkFilter::kDeflate || inflater_) continue;
 #ifdef PENSTOCK_HAS_ZLIB
-    inflater_ = std::make_unique<Inflater>();
-    if (!inflater_->is_ready) return make_error(Errc::exhausted, "no memory for zlib");
+    auto inflater = std::make_unique<Inflater>();
+    if (!inflater->is_ready) return make_error(Errc::exhausted, "no memory for zlib");
+    inflater_ = std::move(inflater);
 #else
     return make_error(Errc::unsupported, "the chunks are compressed with deflate, and this build lacks zlib");
 #endif
@@ -222,11 +219,8 @@ Result<std::span<const std::byte>> ChunkOpener::undo(const ChunkFilter& filter,
   // compression that did not help.
   const uint64_t most_bytes = chunk_bytes_ + chunk_bytes_ / 64 + 4096;
   const size_t room = filter.number == ChunkFilter::kShuffle ? bytes.size() : size_t(most_bytes);
-  try {
-    out.grow(std::max<size_t>(room, 1));
-  } catch (const std::bad_alloc&) {
+  if (!out.try_grow(std::max<size_t>(room, 1)))
     return make_error(Errc::exhausted, "no memory for a chunk of {} bytes", room);
-  }
   const std::span<std::byte> into = out.first(room);
   if (filter.number == ChunkFilter::kShuffle) {
     const uint32_t element_bytes = filter.parameters.empty() ? 1 : filter.parameters.front();

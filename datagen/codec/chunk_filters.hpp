@@ -25,6 +25,7 @@ struct ChunkFilter {
   static constexpr uint16_t kFletcher32 = 3;
   static constexpr uint16_t kLzf = 32000;
   static constexpr size_t kMostParameters = 64;
+  static constexpr size_t kMostFilters = 8;  // of a chunk
 
   uint16_t number = 0;                 // in The HDF Group's registry of filters
   std::vector<uint32_t> parameters{};  // HDF5's "client data". Of shuffle: bytes of an element
@@ -34,6 +35,8 @@ struct ChunkFilter {
   }
   bool operator==(const ChunkFilter&) const = default;
 };
+
+inline constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32U;  // HDF5 counts them in 32 bits
 
 // A name for messages: "deflate", "szip", "filter 32015".
 std::string chunk_filter_name(uint64_t number);
@@ -45,8 +48,8 @@ class LibraryFilters;
 class ChunkOpener {
  public:
   ChunkOpener();
-  ChunkOpener(ChunkOpener&&) noexcept;
-  ChunkOpener& operator=(ChunkOpener&&) noexcept;
+  ChunkOpener(const ChunkOpener&) = delete;
+  ChunkOpener& operator=(const ChunkOpener&) = delete;
   ~ChunkOpener();
 
   // From now on undoes these filters, in the order in which they were applied, of chunks of `chunk_bytes`

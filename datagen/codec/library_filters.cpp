@@ -1,7 +1,10 @@
-// Threads: each object belongs to one thread. Threads that ask find() wait for each other.
-// Memory: shared with the process. The process can write to it at any time, so what it wrote is copied before
-// it is checked. It cannot make the memory smaller (F_SEAL_SHRINK).
-// Crash: if this process dies, penstock_hdf5_filters reads the end of its stdin and ends.
+// Threads: each object belongs to one thread. find() asks on the thread that calls it.
+// Lock: the one of kept connections and the one of known filters; neither is held while the library works.
+// Memory: shared with the process, which can write to it at any time. So what it wrote is copied before it is
+// used, and this program takes no number from it. It cannot make the memory smaller (F_SEAL_SHRINK).
+// Signals: the process blocks those that a terminal sends. Ctrl-C ends the wait here, and then the process.
+// Crash: if this program dies, the process reads the end of its stdin and ends. If it is in the library then,
+// an alarm ends it.
 #include "datagen/codec/library_filters.hpp"
 
 #include <fcntl.h>
@@ -19,11 +22,13 @@
 #include <chrono>
 #include <map>
 #include <mutex>
-#include <new>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "datagen/codec/filter_exchange.hpp"
+#include "io_backends/core/limits.hpp"
 #include "io_backends/core/ranks/module.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
@@ -33,9 +38,16 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr uint64_t kBytesPerSecond = uint64_t{16} << 20U;
+constexpr int kMostTimeouts = 3;
+
+// An error whose `what` has the system's reason: callers put `what` into longer sentences.
+Error with_reason(Errc code, std::string_view operation, std::string_view object) {
+  const int failed = errno;
+  return {code, 0, errno_error(failed, operation, object).message()};
+}
 
 // A copy of a descriptor that is none of those that the process gets.
-Fd above_standard(Fd fd) {
+Fd above_standard(const Fd& fd) {
   return Fd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, kFilterMemoryFd + 1));
 }
 
@@ -46,53 +58,72 @@ std::string names_of(std::span<const ChunkFilter> filters) {
   return names;
 }
 
-}  // namespace
-
-LibraryFilters::LibraryFilters(LibraryFilters&& other) noexcept
-    : patience_(other.patience_),
-      process_(std::exchange(other.process_, -1)),
-      socket_(std::move(other.socket_)),
-      memory_fd_(std::move(other.memory_fd_)),
-      memory_(std::exchange(other.memory_, {})),
-      gave_up_(std::move(other.gave_up_)) {}
-
-LibraryFilters& LibraryFilters::operator=(LibraryFilters&& other) noexcept {
-  std::swap(patience_, other.patience_);
-  std::swap(process_, other.process_);
-  std::swap(socket_, other.socket_);
-  std::swap(memory_fd_, other.memory_fd_);
-  std::swap(memory_, other.memory_);
-  std::swap(gave_up_, other.gave_up_);
-  return *this;
+// Ends of a process that the bytes of a chunk may cause.
+bool is_crash(int signal) {
+  return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGFPE || signal == SIGILL;
 }
 
+struct Kept {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<LibraryFilters>> connections;
+};
+Kept& kept() {
+  static Kept all;
+  return all;
+}
+
+}  // namespace
+
 LibraryFilters::~LibraryFilters() {
+  // The process ends by itself, unless the library hangs.
+  socket_ = Fd();
+  for (int i = 0; i < 100 && process_ > 0; ++i) {
+    if (::waitpid(process_, nullptr, WNOHANG) != 0) process_ = -1;
+    if (process_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   stop();
   if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
 }
 
-FilterExchange& LibraryFilters::exchange() const {
-  return *reinterpret_cast<FilterExchange*>(memory_.data());  // NOLINT(*-cast)
+std::unique_ptr<LibraryFilters> LibraryFilters::take() {
+  const std::lock_guard lock(kept().mutex);
+  auto& connections = kept().connections;
+  if (connections.empty()) return std::make_unique<LibraryFilters>();
+  auto connection = std::move(connections.back());
+  connections.pop_back();
+  return connection;
+}
+
+void LibraryFilters::keep(std::unique_ptr<LibraryFilters> connection) {
+  const std::lock_guard lock(kept().mutex);
+  kept().connections.push_back(std::move(connection));
 }
 
 // Makes memory_ at least as long. The process maps it again when it sees the new length.
 Result<void> LibraryFilters::reserve(size_t bytes) {
+  if (bytes <= memory_.size()) return success();
   if (!memory_fd_) {
-    memory_fd_ = above_standard(Fd(::memfd_create("chunk", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
-    if (!memory_fd_) return errno_error(errno, "cannot make memory for", kFilterProgram);
+    const Fd made(::memfd_create("chunk", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!made) return with_reason(Errc::exhausted, "cannot make memory for", kFilterProgram);
+    memory_fd_ = above_standard(made);
+    if (!memory_fd_) return with_reason(Errc::exhausted, "cannot make memory for", kFilterProgram);
     ::fcntl(memory_fd_.get(), F_ADD_SEALS, F_SEAL_SHRINK);
   }
-  if (bytes <= memory_.size()) return success();
   const auto page = size_t(::sysconf(_SC_PAGESIZE));
   bytes = (bytes + page - 1) / page * page;
-  if (::ftruncate(memory_fd_.get(), off_t(bytes)) != 0)
-    return make_error(Errc::exhausted, "no memory for a chunk: {} bytes", bytes);
-  void* const mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_fd_.get(), 0);
-  if (mapped == MAP_FAILED) return make_error(Errc::exhausted, "no memory for a chunk: {} bytes", bytes);
-  if (memory_.empty())
-    new (mapped) FilterExchange;
-  else
-    ::munmap(memory_.data(), memory_.size());
+  void* mapped = MAP_FAILED;
+  if (::ftruncate(memory_fd_.get(), off_t(bytes)) == 0)
+    mapped = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory_fd_.get(), 0);
+  if (mapped == MAP_FAILED) {
+    Error error = with_reason(Errc::exhausted, "cannot make memory for", kFilterProgram);
+    error.what += memory_limit_text();
+    stop();
+    memory_fd_ = Fd();  // it may have become longer, and cannot be made shorter
+    if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
+    memory_ = {};
+    return error;
+  }
+  if (!memory_.empty()) ::munmap(memory_.data(), memory_.size());
   memory_ = {static_cast<std::byte*>(mapped), bytes};
   return success();
 }
@@ -103,21 +134,37 @@ Result<void> LibraryFilters::start() {
   PENSTOCK_ASSIGN(std::string path, module_path(kFilterProgram));
   int pair[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-    return errno_error(errno, "cannot start", path);
-  socket_ = above_standard(Fd(pair[0]));
-  const Fd its_socket = above_standard(Fd(pair[1]));
-  if (!socket_ || !its_socket) return errno_error(errno, "cannot start", path);
+    return with_reason(Errc::exhausted, "cannot start", path);
+  const Fd ours(pair[0]);
+  const Fd theirs(pair[1]);
+  socket_ = above_standard(ours);
+  const Fd their_socket = above_standard(theirs);
+  if (!socket_ || !their_socket) return with_reason(Errc::exhausted, "cannot start", path);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_adddup2(&actions, its_socket.get(), STDIN_FILENO);
+  ::posix_spawn_file_actions_adddup2(&actions, their_socket.get(), STDIN_FILENO);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions, memory_fd_.get(), kFilterMemoryFd);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t blocked;
+  ::sigemptyset(&blocked);
+  for (const int signal : {SIGINT, SIGHUP, SIGTERM}) ::sigaddset(&blocked, signal);
+  sigset_t default_signals;
+  ::sigemptyset(&default_signals);
+  ::sigaddset(&default_signals, SIGALRM);
+  ::posix_spawnattr_setsigmask(&attributes, &blocked);
+  ::posix_spawnattr_setsigdefault(&attributes, &default_signals);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   char* argv[] = {path.data(), nullptr};
-  const int failed = ::posix_spawn(&process_, path.c_str(), &actions, nullptr, argv, environ);
+  errno = ::posix_spawn(&process_, path.c_str(), &actions, &attributes, argv, environ);
+  const bool failed = errno != 0;
+  const Error error = with_reason(Errc::exhausted, "cannot start", path);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
-  if (failed == 0) return success();
+  if (!failed) return success();
   process_ = -1;
-  return errno_error(failed, "cannot start", path);
+  return error;
 }
 
 void LibraryFilters::stop() {
@@ -136,19 +183,35 @@ Error LibraryFilters::ended() {
   process_ = -1;
   socket_ = Fd();
   if (const auto stopped = check_interrupt(); !stopped.ok()) return stopped.error();
-  if (waited > 0 && WIFSIGNALED(status))
-    return make_error(Errc::corrupt, "HDF5's library crashed (signal {}, {})", WTERMSIG(status),
-                      ::strsignal(WTERMSIG(status)));
-  return make_error(Errc::unsupported, "{} ended without an answer (exit code {})", kFilterProgram,
-                    waited > 0 ? WEXITSTATUS(status) : -1);
+  if (waited < 0 || !WIFSIGNALED(status))
+    return make_error(Errc::io, "{} ended without an answer", kFilterProgram);
+  const int signal = WTERMSIG(status);
+  if (is_crash(signal))
+    return make_error(Errc::corrupt, "HDF5's library crashed (signal {}, {})", signal, ::strsignal(signal));
+  return make_error(Errc::exhausted, "{} was killed (signal {}, {}): usually memory ran out", kFilterProgram,
+                    signal, ::strsignal(signal));
 }
 
-// Waits for the process's answer to the question in the memory.
-Result<void> LibraryFilters::ask(std::chrono::seconds patience) {
-  PENSTOCK_TRY(start());
-  char byte = 0;
-  if (retry_eintr([&] { return ::send(socket_.get(), &byte, 1, MSG_NOSIGNAL); }) != 1) return ended();
-  const auto due = steady_clock::now() + patience;
+// Asks the question and waits until the answer is in the memory. If the process was killed, which may have
+// been before the question, a new one is asked, once.
+Result<void> LibraryFilters::ask(FilterQuestion& question) {
+  const auto timeout =
+      timeout_ + std::chrono::seconds((question.stored_bytes + question.chunk_bytes) / kBytesPerSecond);
+  question.timeout_s = uint32_t(timeout.count()) + 10;
+  std::memcpy(memory_.data(), &question, sizeof question);
+  while (true) {
+    const bool was_running = process_ > 0;
+    PENSTOCK_TRY(start());
+    const char byte = 0;
+    const bool sent = retry_eintr([&] { return ::send(socket_.get(), &byte, 1, MSG_NOSIGNAL); }) == 1;
+    Result<void> answered = sent ? wait_for_answer(timeout) : ended();
+    if (answered.ok() || answered.error().code != Errc::exhausted || !was_running) return answered;
+  }
+}
+
+Result<void> LibraryFilters::wait_for_answer(std::chrono::seconds timeout) {
+  auto due = steady_clock::now() + timeout;
+  unsigned continued = times_continued();
   while (true) {
     constexpr int kMostWaitMs = 100;
     pollfd answer{socket_.get(), POLLIN, 0};
@@ -157,79 +220,90 @@ Result<void> LibraryFilters::ask(std::chrono::seconds patience) {
       stop();
       return stopped;
     }
+    // After SIGCONT: the time in which both processes were stopped does not count.
+    if (std::exchange(continued, times_continued()) != continued) due = steady_clock::now() + timeout;
     if (steady_clock::now() < due) continue;
     stop();
-    gave_up_ = make_error(Errc::corrupt, "HDF5's library gave no answer in {} s", patience.count());
-    return *gave_up_;
+    ++timeouts_;
+    return make_error(Errc::timed_out, "HDF5's library gave no answer in {} s", timeout.count());
   }
+  char byte = 0;
   if (retry_eintr([&] { return ::recv(socket_.get(), &byte, 1, 0); }) != 1) return ended();
   return success();
 }
 
 Result<void> LibraryFilters::find(uint16_t number) {
   static std::mutex mutex;
-  static std::map<uint16_t, std::optional<Error>> known;
-  const std::lock_guard lock(mutex);
-  if (const auto found = known.find(number); found != known.end()) {
-    if (found->second) return *found->second;
-    return success();
+  static std::map<uint16_t, bool> known;  // what the library said
+  std::optional<bool> found;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto it = known.find(number); it != known.end()) found = it->second;
   }
-  LibraryFilters library;
-  PENSTOCK_TRY(library.reserve(kFilterStoredOffset));
-  FilterExchange& exchange = library.exchange();
-  exchange.filter_count = 1;
-  exchange.filters[0].number = number;
-  const Result<void> asked = library.ask(library.patience_);
-  constexpr std::string_view kRepack = "h5repack -f GZIP=6 OLD NEW makes a file that is read";
-  std::optional<Error> error;
-  if (!asked.ok() && asked.error().code == Errc::interrupted) return asked;
-  if (!asked.ok())
-    error = make_error(Errc::unsupported, "{}: {}", asked.error().what, kRepack);
-  else if (exchange.outcome != FilterExchange::Outcome::done)
-    error = make_error(Errc::unsupported,
-                       "HDF5's library has no such filter: set HDF5_PLUGIN_PATH to the folder of its plug-in "
-                       "(python3 -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)'), or {}",
-                       kRepack);
-  known[number] = error;
-  if (error) return *error;
-  return success();
+  if (!found) {
+    std::unique_ptr<LibraryFilters> library = take();
+    FilterQuestion question{.filter_count = 1};
+    question.filters[0].number = number;
+    PENSTOCK_TRY(library->reserve(kFilterStoredOffset));
+    if (const auto asked = library->ask(question); !asked.ok()) {
+      if (asked.error().code != Errc::unsupported) return asked;
+      return make_error(Errc::unsupported, "{}: install HDF5's library (Debian: libhdf5-dev) and build again",
+                        asked.error().what);
+    }
+    FilterAnswer answer;
+    std::memcpy(&answer, library->memory_.data() + kFilterAnswerOffset, sizeof answer);
+    keep(std::move(library));
+    found = answer.is_done != 0;
+    const std::lock_guard lock(mutex);
+    known[number] = *found;
+  }
+  if (*found) return success();
+  constexpr uint16_t kFirstOfPlugIns = 256;
+  if (number < kFirstOfPlugIns)
+    return make_error(
+        Errc::unsupported,
+        "HDF5's library was built without it: use another build of the library, or where there is "
+        "one, h5repack -f GZIP=6 OLD NEW");
+  return make_error(
+      Errc::unsupported,
+      "HDF5's library finds no plug-in of it: set HDF5_PLUGIN_PATH to its folder (python3 -c 'import "
+      "hdf5plugin; print(hdf5plugin.PLUGIN_PATH)')");
 }
 
 Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFilter> filters,
                                                         uint32_t not_applied,
                                                         std::span<const std::byte> stored,
                                                         uint64_t chunk_bytes) {
-  if (gave_up_) return *gave_up_;
-  if (stored.empty() || stored.size() > kMostBytes || chunk_bytes == 0 || chunk_bytes > kMostBytes)
-    return make_error(Errc::corrupt, "a chunk has {} bytes for {}", stored.size(), chunk_bytes);
+  if (stored.empty()) return make_error(Errc::corrupt, "a chunk is damaged: it has no bytes");
+  if (stored.size() > kMostChunkBytes || chunk_bytes == 0 || chunk_bytes > kMostChunkBytes)
+    return make_error(Errc::corrupt, "a chunk is damaged: {} bytes cannot hold {}", stored.size(),
+                      chunk_bytes);
+  if (timeouts_ >= kMostTimeouts)
+    return make_error(Errc::timed_out, "a chunk was not tried: HDF5's library gave no answer for {} others",
+                      timeouts_);
   const size_t result_offset = filter_result_offset(stored.size());
   PENSTOCK_TRY(reserve(result_offset + size_t(chunk_bytes)));
-  FilterExchange& exchange = this->exchange();
-  exchange.stored_bytes = stored.size();
-  exchange.chunk_bytes = chunk_bytes;
-  exchange.filter_count = 0;
+  FilterQuestion question{.stored_bytes = stored.size(), .chunk_bytes = chunk_bytes};
   for (size_t i = 0; i < filters.size(); ++i) {
     if ((not_applied >> i & 1U) != 0) continue;
-    if (exchange.filter_count == exchange.filters.size() ||
-        filters[i].parameters.size() > exchange.filters.front().parameters.size())
-      return make_error(Errc::unsupported, "chunks with too many filters, or with too many parameters");
-    FilterExchange::Filter& filter = exchange.filters[exchange.filter_count++];
+    FilterQuestion::Filter& filter = question.filters.at(question.filter_count++);
+    const size_t parameters = std::min(filters[i].parameters.size(), filter.parameters.size());
     filter.number = filters[i].number;
-    filter.parameter_count = uint16_t(filters[i].parameters.size());
-    std::copy(filters[i].parameters.begin(), filters[i].parameters.end(), filter.parameters.begin());
+    filter.parameter_count = uint16_t(parameters);
+    std::copy_n(filters[i].parameters.begin(), parameters, filter.parameters.begin());
   }
-  exchange.outcome = FilterExchange::Outcome::failed;
   std::copy(stored.begin(), stored.end(), memory_.begin() + kFilterStoredOffset);
-  if (const auto asked =
-          ask(patience_ + std::chrono::seconds((stored.size() + chunk_bytes) / kBytesPerSecond));
-      !asked.ok()) {
-    if (asked.error().code != Errc::corrupt) return asked.error();
-    return make_error(Errc::corrupt, "a chunk is damaged ({}): {}", names_of(filters), asked.error().what);
-  }
-  if (exchange.outcome != FilterExchange::Outcome::done) {
-    const std::array<char, sizeof exchange.reason> reason = exchange.reason;
-    return make_error(Errc::corrupt, "a chunk is damaged ({}): HDF5's library reports '{}'", names_of(filters),
-                      std::string(reason.data(), ::strnlen(reason.data(), reason.size())));
+  const auto failed = [&](const Error& error) {
+    return make_error(error.code, "cannot undo the filters of a chunk ({}): {}", names_of(filters),
+                      error.what);
+  };
+  if (const auto asked = ask(question); !asked.ok()) return failed(asked.error());
+  FilterAnswer answer;
+  std::memcpy(&answer, memory_.data() + kFilterAnswerOffset, sizeof answer);
+  if (answer.is_done == 0) {
+    stop();  // a damaged chunk may have damaged the library's memory
+    const std::string reason(answer.reason.data(), ::strnlen(answer.reason.data(), answer.reason.size()));
+    return failed(make_error(Errc::corrupt, "HDF5's library reports '{}'", reason));
   }
   return std::span<const std::byte>(memory_).subspan(result_offset, size_t(chunk_bytes));
 }

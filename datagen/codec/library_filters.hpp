@@ -9,7 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <span>
 
 #include "datagen/codec/chunk_filters.hpp"
@@ -18,47 +18,48 @@
 
 namespace penstock {
 
-struct FilterExchange;
+struct FilterQuestion;
 
-// The connection to one process. The process begins with the first chunk. Only one thread at a time may use
-// it.
+// The connection to one process, which begins with the first chunk. Only one thread at a time may use it.
 class LibraryFilters {
  public:
-  // Chunks of more bytes, stored or not, are refused.
-  static constexpr uint64_t kMostBytes = uint64_t{1} << 32U;
-
-  // `patience`: how long the library may take, besides 1 s for each 16 MiB of a chunk.
-  explicit LibraryFilters(std::chrono::seconds patience = std::chrono::seconds(60)) : patience_(patience) {}
-  LibraryFilters(LibraryFilters&& other) noexcept;
-  LibraryFilters& operator=(LibraryFilters&& other) noexcept;
+  // `timeout`: how long the library may take, besides 1 s for each 16 MiB of a chunk.
+  explicit LibraryFilters(std::chrono::seconds timeout = std::chrono::seconds(60)) : timeout_(timeout) {}
+  LibraryFilters(const LibraryFilters&) = delete;
+  LibraryFilters& operator=(const LibraryFilters&) = delete;
   ~LibraryFilters();
 
-  // Whether the library has a filter, or finds a plug-in of it (HDF5_PLUGIN_PATH). It is asked once for each
-  // filter; any thread may call this. Error: `unsupported`, with the reason and a remedy.
+  // A connection that was kept, or a new one. Starting a process for each object would cost more than small
+  // objects do. Any thread may call both.
+  static std::unique_ptr<LibraryFilters> take();
+  static void keep(std::unique_ptr<LibraryFilters> connection);
+
+  // Whether the library has a filter, or finds a plug-in of it (HDF5_PLUGIN_PATH). Any thread may call this.
+  // Errors: `unsupported` if not, with a remedy; those of undo().
   static Result<void> find(uint16_t number);
 
   // The `chunk_bytes` bytes of a chunk without these filters; they are valid until the next call. Bit i of
   // `not_applied` says that filter i was not applied. Errors: `corrupt` if the library cannot undo the
-  // filters, crashes or takes too long; the next chunk gets a new process, but none if it took too long.
-  // `unsupported` if penstock_hdf5_filters is missing. `exhausted` if there is no memory. `interrupted`
-  // (interrupt.hpp).
+  // filters or crashes. `timed_out` if it takes too long; after three times no further chunk is tried.
+  // `unsupported` if penstock_hdf5_filters is missing. `exhausted` if there is no memory or no process.
+  // `interrupted` (interrupt.hpp).
   Result<std::span<const std::byte>> undo(std::span<const ChunkFilter> filters, uint32_t not_applied,
                                           std::span<const std::byte> stored, uint64_t chunk_bytes);
 
  private:
   Result<void> start();
   Result<void> reserve(size_t bytes);
-  Result<void> ask(std::chrono::seconds patience);
+  Result<void> ask(FilterQuestion& question);
+  Result<void> wait_for_answer(std::chrono::seconds timeout);
   Error ended();
   void stop();
-  FilterExchange& exchange() const;
 
-  std::chrono::seconds patience_;
+  const std::chrono::seconds timeout_;
+  int timeouts_ = 0;
   pid_t process_ = -1;
   Fd socket_;
   Fd memory_fd_;
-  std::span<std::byte> memory_;  // mapped
-  std::optional<Error> gave_up_;
+  std::span<std::byte> memory_;  // mapped; laid out as in filter_exchange.hpp
 };
 
 }  // namespace penstock

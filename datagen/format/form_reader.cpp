@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -22,12 +21,8 @@ constexpr uint64_t kMostKeptBytes = uint64_t{64} << 20U;
 constexpr uint64_t kMostFilledBytes = uint64_t{1} << 30U;
 
 Result<void> grow(Buffer& buffer, uint64_t bytes) {
-  try {
-    buffer.grow(size_t(std::max<uint64_t>(bytes, 1)));
-  } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, "no memory for {} bytes of samples", bytes);
-  }
-  return success();
+  if (buffer.try_grow(size_t(std::max<uint64_t>(bytes, 1)))) return success();
+  return make_error(Errc::exhausted, "no memory for {} bytes of samples", bytes);
 }
 
 // The stored bytes at `offset`. If the window cannot return as many at once, they are put together in
@@ -91,14 +86,11 @@ class FormReader::Chunks {
     row_bytes_ = array_.bytes() / array_.shape.front();
     chunk_rows_ = array_.chunk_shape.front();
     most_inflation_ = 1;
-    // A file may have several compressing filters. lzf makes fewer bytes from one than deflate. How many the
-    // library's filters make is not known: Blosc stores a chunk of equal bytes in 32.
-    constexpr uint64_t kMostLibraryInflation = uint64_t{1} << 20U;
+    // A file may have several compressing filters. lzf makes fewer bytes from one than deflate. The library's
+    // filters make any number: scale-offset stores any chunk of equal numbers in about 20 bytes.
     for (const ChunkFilter& filter : array_.filters) {
       const bool compresses = filter.number == ChunkFilter::kDeflate || filter.number == ChunkFilter::kLzf;
-      const uint64_t inflation = filter.needs_library() ? kMostLibraryInflation
-                                 : compresses           ? kMostGzipInflation
-                                                        : 1;
+      const uint64_t inflation = filter.needs_library() ? UINT32_MAX : compresses ? kMostGzipInflation : 1;
       most_inflation_ = std::min<uint64_t>(most_inflation_ * inflation, UINT32_MAX);
     }
     return success();

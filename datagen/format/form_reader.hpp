@@ -23,7 +23,8 @@ Extent stored_range(const ChunkedArray& array, const SampleExtent& extent);
 //
 // Memory: for an array, a chunk and the rows that were asked for; as long as that is not more than 64 MiB, it
 // is all rows of the chunks that these rows are in. They are kept, so that reading the rows in order opens
-// each chunk once. For a stream, the bytes that were asked for and 50 KiB.
+// each chunk once. If HDF5's library undoes filters, also a stored chunk and a chunk that are shared with its
+// process. For a stream, the bytes that were asked for and 50 KiB.
 class FormReader {
  public:
   FormReader();
@@ -32,7 +33,8 @@ class FormReader {
   ~FormReader();
 
   // Reads by this form from now on, and reuses the memory of the form before. What the form refers to must
-  // live as long as it is used. Error: `unsupported` if the build lacks zlib and the form needs it.
+  // live as long as it is used. Errors: `unsupported` if the build lacks zlib and the form needs it.
+  // `exhausted` if there is no memory.
   Result<void> use(StoredForm form);
 
   // Forgets what earlier reads undid. The next read then uses nothing but its own `stored`.
@@ -40,7 +42,8 @@ class FormReader {
 
   // Returns bytes of the array or the stream; they are valid until the next call. `stored` has the stored
   // bytes, by their offsets in the object. Errors: `corrupt` if stored bytes are damaged. `truncated` if
-  // `stored` lacks some of them. `exhausted` if there is no memory. `extent` must be inside the form.
+  // `stored` lacks some of them. `exhausted` if there is no memory. Those of LibraryFilters::undo().
+  // `extent` must be inside the form.
   Result<std::span<const std::byte>> read(ByteWindow& stored, const SampleExtent& extent);
 
  private:

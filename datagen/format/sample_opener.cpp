@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <utility>
 
 #include "datagen/format/byte_order.hpp"
@@ -99,11 +98,8 @@ Result<std::optional<std::span<std::byte>>> SampleOpener::inflate(std::span<cons
     return make_error(Errc::unsupported, "a record of {} bytes, and at most {} are inflated here", length,
                       max_record_bytes_);
   const auto record_bytes = size_t(length + kFramingBytes);
-  try {
-    record_.grow(record_bytes + 1);  // one extra byte: if it is filled, the record is too long
-  } catch (const std::bad_alloc&) {
+  if (!record_.try_grow(record_bytes + 1))  // one extra byte: if it is filled, the record is too long
     return make_error(Errc::exhausted, "no memory for a record of {} bytes", length);
-  }
   std::copy(header.begin(), header.end(), record_.data());
   PENSTOCK_ASSIGN(
       const size_t rest_bytes,

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 #include <malloc.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,12 +26,6 @@
 #include "datagen/format/hdf5/hdf5_checksum.hpp"
 #include "io_backends/core/system/fd.hpp"
 
-#ifdef __has_feature
-#define PENSTOCK_HAS_FEATURE(name) __has_feature(name)
-#else
-#define PENSTOCK_HAS_FEATURE(name) 0
-#endif
-
 namespace penstock {
 namespace {
 
@@ -38,12 +34,13 @@ constexpr uint64_t kSuperblockBytes = 48;
 
 constexpr H5Z_filter_t kTakeChunk = 511;  // a number that HDF5 leaves to tests
 std::span<std::byte> chunk_to_take;       // where the chunk is to be
-std::string take_error;
+std::optional<std::string> taken;         // "" once it is there, or why it is not
 
 // The filter kTakeChunk.
 size_t take_chunk(unsigned, size_t, const unsigned*, size_t bytes, size_t*, void** buffer) {
+  taken = "";
   if (bytes != chunk_to_take.size()) {
-    take_error = fmt::format("the filters make {} bytes of it, not {}", bytes, chunk_to_take.size());
+    taken = fmt::format("the filters make {} bytes of it, not {}", bytes, chunk_to_take.size());
     return 0;
   }
   std::memcpy(chunk_to_take.data(), *buffer, bytes);
@@ -72,16 +69,16 @@ HeaderBytes root_group(uint64_t address) {
 }
 
 // A dataset of `chunk_bytes` bytes, in one filtered chunk.
-HeaderBytes dataset(const FilterExchange& exchange, uint64_t chunk_address) {
+HeaderBytes dataset(const FilterQuestion& question, uint64_t chunk_address) {
   HeaderBytes messages;
-  put_message(messages, 0x01, HeaderBytes().u8(2).u8(1).u8(0).u8(1).u64(exchange.chunk_bytes));
+  put_message(messages, 0x01, HeaderBytes().u8(2).u8(1).u8(0).u8(1).u64(question.chunk_bytes));
   put_message(messages, 0x03, HeaderBytes().u8(0x10).zeros(3).u32(1).u16(0).u16(8));  // unsigned bytes
   put_message(messages, 0x05, HeaderBytes().u8(3).u8(0x0b));                          // no fill value
   HeaderBytes filters;
-  const size_t count = std::min<size_t>(exchange.filter_count, exchange.filters.size());
+  const size_t count = std::min<size_t>(question.filter_count, question.filters.size());
   filters.u8(2).u8(count + 1);
   filters.u16(kTakeChunk).u16(0).u16(0).u16(0);
-  for (const FilterExchange::Filter& filter : std::span(exchange.filters).first(count)) {
+  for (const FilterQuestion::Filter& filter : std::span(question.filters).first(count)) {
     constexpr uint16_t kFirstWithName = 256;
     filters.u16(filter.number);
     if (filter.number >= kFirstWithName) filters.u16(0);
@@ -94,24 +91,24 @@ HeaderBytes dataset(const FilterExchange& exchange, uint64_t chunk_address) {
   constexpr uint8_t kSingleFilteredChunk = 2;
   constexpr uint8_t kSingleChunkIndex = 1;
   HeaderBytes layout;
-  layout.u8(4).u8(kChunked).u8(kSingleFilteredChunk).u8(2).u8(8).u64(exchange.chunk_bytes).u64(1);
-  layout.u8(kSingleChunkIndex).u64(exchange.stored_bytes).u32(0).u64(chunk_address);
+  layout.u8(4).u8(kChunked).u8(kSingleFilteredChunk).u8(2).u8(8).u64(question.chunk_bytes).u64(1);
+  layout.u8(kSingleChunkIndex).u64(question.stored_bytes).u32(0).u64(chunk_address);
   put_message(messages, 0x08, layout);
   return object_header(messages);
 }
 
 // Writes the headers of the file in `memory`, whose chunk is there already, and returns the file.
-std::span<std::byte> make_file(const FilterExchange& exchange, std::span<std::byte> memory) {
+std::span<std::byte> make_file(const FilterQuestion& question, std::span<std::byte> memory) {
   constexpr uint64_t kChunkAddress = kFilterStoredOffset - kFilterFileOffset;
-  const uint64_t file_bytes = kChunkAddress + exchange.stored_bytes;
+  const uint64_t file_bytes = kChunkAddress + question.stored_bytes;
   const uint64_t group_bytes = root_group(0).size();
   HeaderBytes file;
   file.text(std::string_view("\x89HDF\r\n\x1a\n", 8)).u8(2).u8(8).u8(8).u8(0).u64(0).u64(kNoAddress);
   file.u64(file_bytes).u64(kSuperblockBytes);
   file.u32(hdf5_checksum(file.view()));
   file.append(root_group(kSuperblockBytes + group_bytes).view());
-  file.append(dataset(exchange, kChunkAddress).view());
-  static_assert(sizeof exchange.filters < kChunkAddress / 2);  // so the headers fit before the chunk
+  file.append(dataset(question, kChunkAddress).view());
+  static_assert(sizeof question.filters < kChunkAddress / 2);  // so the headers fit before the chunk
   const std::span<std::byte> made = memory.subspan(kFilterFileOffset, size_t(file_bytes));
   std::copy(file.view().begin(), file.view().end(), made.begin());
   return made;
@@ -132,23 +129,27 @@ std::string reason_of_library() {
 // Undoes the filters of the file's chunk. "" if it could, or the reason why not.
 std::string read_chunk(std::span<std::byte> file, std::span<std::byte> result) {
   chunk_to_take = result;
-  take_error.clear();
+  taken.reset();
+  // HDF5 looks for a file of that name and wants none; it takes files of one name for the same.
+  static uint64_t number = 0;
+  const std::string name = fmt::format("/dev/null/{}", ++number);
   constexpr size_t kIncrement = size_t{1} << 20U;
-  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
-  const hsize_t one = 1;
-  const hid_t one_byte = H5Screate_simple(1, &one, nullptr);
   constexpr hsize_t kFirstByte = 0;
+  constexpr hsize_t kOneByte = 1;
+  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  const hid_t one_byte = H5Screate_simple(1, &kOneByte, nullptr);
   hid_t opened = -1;
   hid_t set = -1;
   hid_t space = -1;
   unsigned char first_byte = 0;
   const bool done = access >= 0 && H5Pset_fapl_core(access, kIncrement, 0) >= 0 &&
                     H5Pset_file_image(access, file.data(), file.size()) >= 0 &&
-                    (opened = H5Fopen("chunk", H5F_ACC_RDONLY, access)) >= 0 &&
+                    (opened = H5Fopen(name.c_str(), H5F_ACC_RDONLY, access)) >= 0 &&
                     (set = H5Dopen2(opened, "d", H5P_DEFAULT)) >= 0 && (space = H5Dget_space(set)) >= 0 &&
                     H5Sselect_elements(space, H5S_SELECT_SET, 1, &kFirstByte) >= 0 &&
                     H5Dread(set, H5T_NATIVE_UINT8, one_byte, space, H5P_DEFAULT, &first_byte) >= 0;
-  std::string reason = done ? "" : take_error.empty() ? reason_of_library() : take_error;
+  std::string reason = taken.value_or("");
+  if (reason.empty() && !(done && taken)) reason = reason_of_library();
   if (space >= 0) H5Sclose(space);
   if (set >= 0) H5Dclose(set);
   if (opened >= 0) H5Fclose(opened);
@@ -163,21 +164,27 @@ bool can_undo(uint16_t number) {
          (flags & H5Z_FILTER_CONFIG_DECODE_ENABLED) != 0;
 }
 
-// A chunk may make a filter ask for any amount of memory. It gets a few times what an honest chunk needs.
+// A chunk may make a filter ask for any amount of memory. It gets what this program has from the beginning (a
+// preloaded profiler or a sanitizer reserve much), and a few times what an honest chunk needs.
 void limit_memory(size_t shared_bytes) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
-    !PENSTOCK_HAS_FEATURE(address_sanitizer)
-  constexpr rlim_t kForLibraries = rlim_t{2} << 30U;
-  rlimit limit{};
-  ::getrlimit(RLIMIT_AS, &limit);
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, kForLibraries + 9 * shared_bytes);
+  static const uint64_t first_bytes = [] {
+    uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * uint64_t(::sysconf(_SC_PAGESIZE));
+  }();
+  static const rlimit first_limit = [] {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_AS, &limit);
+    return limit;
+  }();
+  constexpr uint64_t kForLibraries = uint64_t{512} << 20U;
+  if (first_bytes == 0) return;
+  rlimit limit = first_limit;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, first_bytes + kForLibraries + 9 * shared_bytes);
   ::setrlimit(RLIMIT_AS, &limit);
-#else
-  static_cast<void>(shared_bytes);  // the sanitizer maps terabytes
-#endif
 }
 
-// The question and the answer, and the chunk behind them. Mapped again when it has become longer.
+// The memory of filter_exchange.hpp. Mapped again when it has become longer.
 class SharedMemory {
  public:
   std::span<std::byte> get() {
@@ -197,28 +204,28 @@ class SharedMemory {
   std::span<std::byte> mapped_;
 };
 
-void answer(FilterExchange& exchange, std::span<std::byte> memory) {
+FilterAnswer answer_to(const FilterQuestion& question, std::span<std::byte> memory) {
   std::string reason;
-  if (exchange.stored_bytes == 0) {
-    if (!can_undo(exchange.filters[0].number)) reason = "there is no such filter";
+  if (question.stored_bytes == 0) {
+    if (!can_undo(question.filters[0].number)) reason = "there is no such filter";
   } else {
-    const size_t result = filter_result_offset(exchange.stored_bytes);
-    reason = read_chunk(make_file(exchange, memory), memory.subspan(result, size_t(exchange.chunk_bytes)));
+    const size_t result = filter_result_offset(question.stored_bytes);
+    reason = read_chunk(make_file(question, memory), memory.subspan(result, size_t(question.chunk_bytes)));
   }
-  reason.resize(std::min(reason.size(), exchange.reason.size() - 1));
-  exchange.reason = {};
-  std::copy(reason.begin(), reason.end(), exchange.reason.begin());
-  exchange.outcome = reason.empty() ? FilterExchange::Outcome::done : FilterExchange::Outcome::failed;
+  FilterAnswer answer{.is_done = reason.empty()};
+  reason.resize(std::min(reason.size(), answer.reason.size() - 1));
+  std::copy(reason.begin(), reason.end(), answer.reason.begin());
+  return answer;
 }
 
 int serve() {
-  // A signal from the terminal is for penstock, which ends this process.
-  for (const int signal : {SIGINT, SIGHUP, SIGTERM}) ::signal(signal, SIG_IGN);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
+  ::unsetenv("HDF5_VOL_CONNECTOR");  // it may name one that cannot read files in memory
 #ifdef __GLIBC__
   // Keeps the memory of one chunk for the next: new pages for each would take a third of the time.
-  ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  constexpr int kMostOfOldVersions = 32 << 20;
+  if (::mallopt(M_MMAP_THRESHOLD, 1 << 30) == 0) ::mallopt(M_MMAP_THRESHOLD, kMostOfOldVersions);
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -229,7 +236,12 @@ int serve() {
   while (retry_eintr([&] { return ::read(STDIN_FILENO, &byte, 1); }) == 1) {
     const std::span<std::byte> memory = shared.get();
     if (memory.size() < kFilterStoredOffset) return 1;
-    answer(*reinterpret_cast<FilterExchange*>(memory.data()), memory);  // NOLINT(*-cast)
+    FilterQuestion question;
+    std::memcpy(&question, memory.data(), sizeof question);
+    ::alarm(question.timeout_s);
+    const FilterAnswer answer = answer_to(question, memory);
+    ::alarm(0);
+    std::memcpy(memory.data() + kFilterAnswerOffset, &answer, sizeof answer);
     if (retry_eintr([&] { return ::write(STDIN_FILENO, &byte, 1); }) != 1) return 1;
   }
   return 0;
@@ -242,8 +254,7 @@ int main() {
   struct stat info {};
   if (::fstat(penstock::kFilterMemoryFd, &info) != 0 || !S_ISREG(info.st_mode)) {
     static constexpr char kHelp[] =
-        "penstock_hdf5_filters is started by penstock, and does nothing else: it undoes the filters of "
-        "chunks in HDF5 files\n";
+        "Penstock starts this program to undo the filters of HDF5 chunks. Do not start it yourself.\n";
     static_cast<void>(::write(STDERR_FILENO, kHelp, sizeof kHelp - 1));
     return 2;
   }

@@ -9,8 +9,6 @@ namespace {
 enum Kind : uint64_t { kChunks = 1, kStream = 2 };
 
 constexpr size_t kMostDimensions = 32;
-constexpr size_t kMostFilters = 8;  // a chunk has a bit for each in its lowest byte
-constexpr uint64_t kMostChunkBytes = uint64_t{1} << 32U;
 constexpr uint64_t kMostFormBytes = INT64_MAX;
 
 // Takes words one after another. After the first failure ok() is false, and every word is 0.
@@ -70,7 +68,8 @@ std::optional<StoredForm> decode_chunks(Words words) {
   array.fill_value = words.next();
   const uint64_t filters = words.next();
   const uint64_t dimensions = words.next();
-  if (filters > kMostFilters || dimensions == 0 || dimensions > kMostDimensions) return std::nullopt;
+  if (filters > ChunkFilter::kMostFilters || dimensions == 0 || dimensions > kMostDimensions)
+    return std::nullopt;
   const auto shape = words.take(dimensions);
   const auto chunk_shape = words.take(dimensions);
   if (!words.ok() || array.item_bytes == 0) return std::nullopt;

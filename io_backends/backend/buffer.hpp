@@ -36,14 +36,16 @@ constexpr uint64_t whole_blocks(uint64_t bytes) {
 
 // Owns capacity() bytes aligned to kBufferAlignment. If capacity() is at least kHugePageBytes, the memory is
 // aligned to kHugePageBytes, and in huge pages if the system has them. The class itself never reads or writes
-// the memory. Throws std::bad_alloc if there is no memory. Only one thread at a time may use it.
+// the memory. Only one thread at a time may use it.
 class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(size_t bytes) { grow(bytes); }
 
-  // Makes the capacity at least `bytes`. If it has to grow, the content is undefined afterwards.
+  // Makes the capacity at least `bytes`. If it has to grow, the content is undefined afterwards. If there is
+  // no memory, try_grow() returns false, and grow() and the constructor throw std::bad_alloc.
   void grow(size_t bytes);
+  [[nodiscard]] bool try_grow(size_t bytes);
   size_t capacity() const { return capacity_; }
   std::byte* data() { return memory_.get(); }
   const std::byte* data() const { return memory_.get(); }

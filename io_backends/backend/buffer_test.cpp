@@ -37,6 +37,7 @@ TEST(Buffer, LargeOnesBeginWithAHugePage) {
 TEST(Buffer, MoreThanAnyMachineHasIsRefusedNotRoundedToNothing) {
   Buffer buffer(1);
   EXPECT_THROW(buffer.grow(SIZE_MAX), std::bad_alloc);
+  EXPECT_FALSE(buffer.try_grow(SIZE_MAX));
   EXPECT_EQ(buffer.capacity(), kBufferAlignment);
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <new>
 #include <optional>
 
 #include "io_backends/core/checksums/crc32c.hpp"
@@ -86,11 +85,8 @@ Result<ChunkReader> ChunkReader::open(const StoreFiles& files, std::string objec
 Result<ReadAt> ChunkReader::prepare_read(uint64_t index, Buffer& buffer) {
   const uint64_t offset = index * kCheckpointChunk;
   const uint64_t bytes = std::min(kCheckpointChunk, file_->bytes - offset);
-  try {
-    buffer.grow(std::min(kCheckpointChunk, whole_blocks(file_->bytes)));
-  } catch (const std::bad_alloc&) {
+  if (!buffer.try_grow(std::min(kCheckpointChunk, whole_blocks(file_->bytes))))
     return files_.error(Errc::exhausted, fmt::format("no memory to read '{}'", object_));
-  }
   return ReadAt{reader_.get(), offset, buffer.first(bytes)};
 }
 

@@ -16,7 +16,6 @@
 #include <array>
 #include <cstring>
 #include <exception>
-#include <new>
 #include <span>
 #include <string>
 #include <utility>
@@ -49,13 +48,9 @@ SnapshotWriter::~SnapshotWriter() {
 Result<void> SnapshotWriter::reserve_memory(std::span<const FileView> files) {
   size_t bytes = 0;
   for (const FileView& file : files) bytes += size_t(whole_blocks(file.bytes.size()));
-  try {
-    memory_.grow(bytes);
-  } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted,
-                      "no memory for a snapshot of " + format_size(bytes) + memory_limit_text());
-  }
-  return success();
+  if (memory_.try_grow(bytes)) return success();
+  return make_error(Errc::exhausted,
+                    "no memory for a snapshot of " + format_size(bytes) + memory_limit_text());
 }
 
 void SnapshotWriter::copy_and_write(uint64_t step, std::span<FileView> files) {

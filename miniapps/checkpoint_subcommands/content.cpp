@@ -1,7 +1,6 @@
 #include "miniapps/checkpoint_subcommands/content.hpp"
 
 #include <algorithm>
-#include <new>
 #include <utility>
 
 #include "io_backends/core/cli/printable.hpp"
@@ -45,12 +44,9 @@ Result<std::vector<Entry>> files_of(Tier& tier) {
 }
 
 Result<void> read_whole(Tier& tier, const std::string& name, uint64_t bytes, Buffer& memory) {
-  try {
-    memory.grow(bytes);
-  } catch (const std::bad_alloc&) {
+  if (!memory.try_grow(bytes))
     return make_error(Errc::exhausted, "no memory for the {} of '{}'{}", format_size(bytes), name,
                       memory_limit_text());
-  }
   PENSTOCK_ASSIGN(const std::unique_ptr<Reader> reader, tier.backend->open(name));
   for (uint64_t at = 0; at < bytes; at += kReadPieceBytes) {
     PENSTOCK_TRY(check_interrupt());

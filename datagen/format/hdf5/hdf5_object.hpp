@@ -57,8 +57,8 @@ struct Hdf5Object {
   std::vector<ChunkFilter> filters{};   // of the chunks, in the order in which they were applied
   std::vector<std::byte> fill_value{};  // an element that was never written; {}: zeros
   bool edge_chunks_are_plain = false;   // filters were not applied to chunks that reach over the edge
-  // "" if the dataset's bytes can be read; otherwise the reason why not, such as "its chunks are filtered
-  // (szip)".
+  // "" if the dataset's bytes can be read; otherwise the reason why not, such as "its filters are in another
+  // object".
   std::string unreadable_reason{};
 };
 

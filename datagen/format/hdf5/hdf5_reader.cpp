@@ -135,8 +135,7 @@ Error Hdf5Reader::error_of(size_t array, Errc code, std::string_view why) const 
 Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& extent) {
   const Hdf5Object& object = objects_[array];
   const StoredArray& stored = arrays_[array];
-  constexpr size_t kMostFilters = 8;  // ChunkedArray::filters
-  if (object.filters.size() > kMostFilters)
+  if (object.filters.size() > ChunkFilter::kMostFilters)
     return error_of(array, Errc::unsupported, fmt::format("it has {} filters", object.filters.size()));
   // The library undoes the last filter that needs it and all before.
   bool by_library = false;
