@@ -33,10 +33,11 @@
 namespace penstock {
 namespace {
 
-constexpr std::string_view kFindings[] = {"ceiling_rung", "baseline_loop",    "sorted_by",       "checksums",
-                                          "rank_scaling", "rank_bytes_least", "rank_bytes_most", "left_out"};
+constexpr std::string_view kReadFindings[] = {"ceiling_rung",    "baseline_loop", "sorted_by",
+                                              "checksums",       "rank_scaling",  "rank_bytes_least",
+                                              "rank_bytes_most", "left_out"};
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kReadOptions[] = {
     kScanOption,
     kManifestOption,
     kTypesOption,
@@ -343,7 +344,7 @@ Result<uint64_t> sum_over_ranks(Communicator& ranks, uint64_t mine) {
   return std::accumulate(rank_values.begin(), rank_values.end(), uint64_t{0});
 }
 
-Result<int> run(const CommandContext& context) {
+Result<int> run_read(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   PENSTOCK_ASSIGN(const ReadOptions requested, parse_read_options(context));
   PENSTOCK_ASSIGN(LiveCsv live, LiveCsv::open(context.options.text("live-csv")));
@@ -437,8 +438,8 @@ Result<ReadOptions> parse_read_options(const CommandContext& context) {
 const CommandInfo command_read{
     .name = "read",
     .summary = "how fast threads read a corpus's samples from its tiers, cold or warm, raw or decoded",
-    .options = kOptions,
-    .run = &run,
+    .options = kReadOptions,
+    .run = run_read,
     .synopsis = "penstock read CORPUS [--tier TIER]... [--threads LIST] [--cache cold|warm|asis] [options]",
     .examples =
         {"penstock read corpora/imagenet --cache cold     # 1, 2, 4 and 8 threads, evicted before each "
@@ -447,7 +448,7 @@ const CommandInfo command_read{
     .arguments = "CORPUS",
     .measures = true,
     .runs_on_ranks = true,
-    .findings = kFindings,
+    .findings = kReadFindings,
     .metrics = read_metrics::kAll,
 };
 

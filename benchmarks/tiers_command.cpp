@@ -30,7 +30,7 @@ namespace {
 
 constexpr uint64_t kMostClients = 256;
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kTiersOptions[] = {
     {.name = "tier",
      .role = OptionRole::target,
      .value = "TIER",
@@ -308,7 +308,7 @@ Result<void> check_ranks(const CommandContext& context) {
                     "each node may find other tiers: name those to probe with --tier");
 }
 
-Result<int> run(const CommandContext& context) {
+Result<int> run_tiers(const CommandContext& context) {
   Communicator& ranks = context.communicator;
   PENSTOCK_TRY(check_ranks(context));
   Result<std::vector<ListedTier>> found_tiers =
@@ -329,7 +329,7 @@ Result<int> run(const CommandContext& context) {
   return 0;
 }
 
-constexpr std::string_view kFindings[] = {"loops", "rank_scaling", "verdicts"};
+constexpr std::string_view kTiersFindings[] = {"loops", "rank_scaling", "verdicts"};
 
 }  // namespace
 
@@ -338,15 +338,15 @@ const CommandInfo command_tiers{
     .name = "tiers",
     .summary =
         "what the places for data are (file system, device, mount, striping, room), and what they can do",
-    .options = kOptions,
-    .run = &run,
+    .options = kTiersOptions,
+    .run = run_tiers,
     .synopsis = "penstock tiers [--tier TIER]... [--probe] [options]",
     .examples = {"penstock tiers                                   # what this machine has",
                  "penstock tiers --tier disk=/data --probe --threads 1,8     # what one can do, for 1 and "
                  "for 8 clients"},
     .measures = true,
     .runs_on_ranks = true,
-    .findings = kFindings,
+    .findings = kTiersFindings,
     .metrics = probe_metrics::kAll,
 };
 

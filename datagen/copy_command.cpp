@@ -22,7 +22,7 @@ extern const CommandInfo command_copy;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kCopyOptions[] = {
     {.name = "to",
      .role = OptionRole::target,
      .value = "TIER",
@@ -120,7 +120,7 @@ Result<void> check_started(const Corpus& corpus, Tier& to) {
                     printable(corpus.name), to.root);
 }
 
-Result<int> run(const CommandContext& context) {
+Result<int> run_copy(const CommandContext& context) {
   const Options& options = context.options;
   if (!options.given("to"))
     return make_error(Errc::invalid_argument, "name the copy's target with --to TIER");
@@ -156,8 +156,8 @@ Result<int> run(const CommandContext& context) {
 const CommandInfo command_copy{
     .name = "copy",
     .summary = "a verified copy of a corpus on another tier; goes on where it stopped",
-    .options = kOptions,
-    .run = run,
+    .options = kCopyOptions,
+    .run = run_copy,
     .synopsis = "penstock copy CORPUS --to TIER [options]",
     .examples =
         {"penstock copy corpora/imagenet --to fast=/dev/shm/imagenet     # to memory, to measure against",

@@ -35,7 +35,7 @@ extern const CommandInfo command_describe;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kDescribeOptions[] = {
     {.name = "scan",
      .role = OptionRole::target,
      .type = OptionType::flag,
@@ -378,7 +378,7 @@ Result<void> save(const Manifest& manifest, const std::filesystem::path& file) {
   return success();
 }
 
-Result<int> run(const CommandContext& context) {
+Result<int> run_describe(const CommandContext& context) {
   const Options& options = context.options;
   const bool scan = options.flag("scan");
   for (const char* name : {"samples", "seed"})
@@ -434,8 +434,8 @@ Result<int> run(const CommandContext& context) {
 const CommandInfo command_describe{
     .name = "describe",
     .summary = "what is in a corpus or any folder: count, bytes, sizes, formats, labels",
-    .options = kOptions,
-    .run = run,
+    .options = kDescribeOptions,
+    .run = run_describe,
     .synopsis = "penstock describe CORPUS|DIR [--scan] [--checksum] [--content] [options]",
     .examples =
         {"penstock describe corpora/imagenet --content       # a corpus that `generate` or `copy` made, read",

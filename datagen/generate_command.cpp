@@ -40,7 +40,7 @@ constexpr std::string_view kContentGroup = "What to make";
 constexpr std::string_view kMakingGroup = "How to make it";
 constexpr int64_t kMostThreads = 4096;
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kGenerateOptions[] = {
     {.name = "out",
      .role = OptionRole::target,
      .value = "TIER|DIR",
@@ -365,7 +365,7 @@ constexpr std::string_view kFindings[] = {"generation_seed", "samples_kept", "ra
 const CommandInfo command_generate{
     .name = "generate",
     .summary = "makes a data set",
-    .options = kOptions,
+    .options = kGenerateOptions,
     .run = run_generate,
     .synopsis =
         "penstock generate RECIPE --out TIER|DIR [--samples N | --bytes SIZE | --scale X | --size-for "

@@ -41,7 +41,7 @@ extern const CommandInfo command_verify;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kVerifyOptions[] = {
     kManifestOption,
     kThreadsOption,
     {.name = "list",
@@ -217,7 +217,7 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
                      recipe, shell_word(corpus.tier.spec));
 }
 
-Result<int> run(const CommandContext& context) {
+Result<int> run_verify(const CommandContext& context) {
   const Options& options = context.options;
   PENSTOCK_ASSIGN(Corpus corpus,
                   open_corpus(context.positionals[0], {.manifest_file = options.text("manifest"),
@@ -249,8 +249,8 @@ Result<int> run(const CommandContext& context) {
 const CommandInfo command_verify{
     .name = "verify",
     .summary = "whether every object of a corpus is there and every checksum right; names what is not",
-    .options = kOptions,
-    .run = run,
+    .options = kVerifyOptions,
+    .run = run_verify,
     .synopsis =
         "penstock verify CORPUS [options]        exit 0: all right, 1: not, 77: no checksums to compare with",
     .examples = {"penstock verify corpora/imagenet                # reads everything once",

@@ -36,7 +36,7 @@ extern const BackendInfo backend_libaio;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirectOption, kFallbackOption, kPublishOption};
+constexpr OptionSpec kLibaioOptions[] = {kDirectOption, kFallbackOption, kPublishOption};
 
 // An aio context of the kernel, which can have up to depth() reads in flight. Only one thread at a time may
 // use it. The destructor waits until the kernel no longer writes to the memory of these reads.
@@ -369,7 +369,7 @@ Result<std::unique_ptr<Backend>> make_libaio(std::string_view path, const Option
 const BackendInfo backend_libaio{
     .name = "libaio",
     .summary = "files in a folder, many reads in flight from each thread by io_submit",
-    .options = kOptions,
+    .options = kLibaioOptions,
     .make = make_libaio,
 };
 

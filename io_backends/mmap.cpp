@@ -30,7 +30,7 @@ extern const BackendInfo backend_mmap;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kMmapOptions[] = {
     kPublishOption,
     {.name = "advice",
      .role = OptionRole::work,
@@ -238,7 +238,7 @@ Result<std::unique_ptr<Backend>> make_mmap(std::string_view path, const Options&
 const BackendInfo backend_mmap{
     .name = "mmap",
     .summary = "files in a folder, mapped into memory",
-    .options = kOptions,
+    .options = kMmapOptions,
     .make = make_mmap,
 };
 

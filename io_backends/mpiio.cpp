@@ -26,7 +26,7 @@ extern const BackendInfo backend_mpiio;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kMpiioOptions[] = {
     kPublishOption,
     {.name = "hints",
      .role = OptionRole::work,
@@ -187,7 +187,7 @@ Result<std::unique_ptr<Backend>> make_mpiio(std::string_view path, const Options
 const BackendInfo backend_mpiio{
     .name = "mpiio",
     .summary = "files in a folder, by MPI-IO",
-    .options = kOptions,
+    .options = kMpiioOptions,
     .make = make_mpiio,
 };
 

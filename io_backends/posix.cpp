@@ -148,7 +148,7 @@ Result<void> check_folder_given(std::string_view backend, std::string_view path)
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kPosixOptions[] = {
     kDirectOption,
     kFallbackOption,
     kPublishOption,
@@ -184,7 +184,7 @@ Result<std::unique_ptr<Backend>> make_posix(std::string_view path, const Options
 const BackendInfo backend_posix{
     .name = "posix",
     .summary = "files in a folder, by open, read and close",
-    .options = kOptions,
+    .options = kPosixOptions,
     .make = make_posix,
 };
 

@@ -15,7 +15,7 @@ extern const BackendInfo backend_s3;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kS3Options[] = {
     {.name = "region",
      .role = OptionRole::work,
      .value = "NAME",
@@ -138,7 +138,7 @@ std::string test_path(const std::filesystem::path& scratch) {
 const BackendInfo backend_s3{
     .name = "s3",
     .summary = "objects in a bucket of an S3 object store: s3:http://host:port/bucket/prefix",
-    .options = kOptions,
+    .options = kS3Options,
     .make = make_s3,
     .test_path = test_path,
 };

@@ -35,16 +35,17 @@ namespace penstock {
 extern const BackendInfo backend_uring;
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirectOption,
-                                   kFallbackOption,
-                                   kPublishOption,
-                                   {.name = "sqpoll",
-                                    .role = OptionRole::work,
-                                    .type = OptionType::boolean,
-                                    .value = "0|1",
-                                    .fallback = "0",
-                                    .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
-                                            "it keeps a processor busy"}};
+constexpr OptionSpec kUringOptions[] = {
+    kDirectOption,
+    kFallbackOption,
+    kPublishOption,
+    {.name = "sqpoll",
+     .role = OptionRole::work,
+     .type = OptionType::boolean,
+     .value = "0|1",
+     .fallback = "0",
+     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
+             "it keeps a processor busy"}};
 
 // the read, counted from 1, at which an opened object enters the ring's table of files
 constexpr unsigned kReadsUntilInTable = 4;
@@ -491,7 +492,7 @@ Result<std::unique_ptr<Backend>> make_uring(std::string_view path, const Options
 const BackendInfo backend_uring{
     .name = "uring",
     .summary = "files in a folder, many reads in flight from each thread by io_uring",
-    .options = kOptions,
+    .options = kUringOptions,
     .make = make_uring,
 };
 

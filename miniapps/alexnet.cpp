@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kAlexnetOptions[] = {
     {.name = "image",
      .role = OptionRole::work,
      .type = OptionType::integer,
@@ -41,14 +41,15 @@ constexpr OptionSpec kOptions[] = {
      .value = "nhwc|nchw",
      .fallback = "nhwc",
      .help = "height, width, channel; or channel, height, width"}};
-constexpr int64_t kLargestImage = 16384;
+constexpr int64_t kAlexnetLargestImage = 16384;
 
-Result<Transform> make(const TrainRequest& request) {
+Result<Transform> make_alexnet(const TrainRequest& request) {
   const Options& options = request.app_options;
   const int64_t size = options.integer("image");
-  if (size > kLargestImage)
+  if (size > kAlexnetLargestImage)
     return make_error(Errc::invalid_argument, "alexnet's image=" + std::to_string(size) +
-                                                  " is too large: at most " + std::to_string(kLargestImage));
+                                                  " is too large: at most " +
+                                                  std::to_string(kAlexnetLargestImage));
   PictureSettings settings;
   settings.tensor.width = settings.tensor.height = uint32_t(size);
   PENSTOCK_ASSIGN(settings.tensor.type, parse_pixel_type(options.text("type")));
@@ -74,11 +75,11 @@ extern const MiniAppInfo miniapp_alexnet;
 const MiniAppInfo miniapp_alexnet{
     .name = "alexnet",
     .summary = "JPEG and PNG pictures, decoded and resized to 224x224 in N threads, in batches for AlexNet",
-    .options = kOptions,
+    .options = kAlexnetOptions,
     .reproduces = "the AlexNet mini-app of Chien et al., PDSW-DISCS 2018: what prefetching hides",
     .codec = "jpeg|png",
     .takes_pictures = true,
     .defaults = {.batch = 64, .prefetch = 1},
-    .make = &make};
+    .make = make_alexnet};
 
 }  // namespace penstock

@@ -15,15 +15,15 @@ namespace {
 constexpr size_t kSide = 32;
 constexpr size_t kPixels = kSide * kSide;
 constexpr size_t kChannels = 3;
-constexpr std::array<std::string_view, 1> kStages{"decode"};
+constexpr std::array<std::string_view, 1> kCifarStages{"decode"};
 
-constexpr OptionSpec kOptions[] = {{.name = "type",
-                                    .role = OptionRole::work,
-                                    .type = OptionType::choice,
-                                    .value = "f32|u8",
-                                    .fallback = "f32",
-                                    .help = "numbers in the batch: floats from 0 to 1, or octets"},
-                                   kModelOption};
+constexpr OptionSpec kCifarOptions[] = {{.name = "type",
+                                         .role = OptionRole::work,
+                                         .type = OptionType::choice,
+                                         .value = "f32|u8",
+                                         .fallback = "f32",
+                                         .help = "numbers in the batch: floats from 0 to 1, or octets"},
+                                        kModelOption};
 
 // Converts a picture from three planes of bytes, one for each colour, to pixels.
 class PictureSampleTransform final : public SampleTransform {
@@ -54,11 +54,11 @@ class PictureSampleTransform final : public SampleTransform {
   const bool as_octets_;
 };
 
-Result<Transform> make(const TrainRequest& request) {
+Result<Transform> make_cifar(const TrainRequest& request) {
   const bool as_octets = request.app_options.text("type") == "u8";
   return Transform{.slot_bytes = kChannels * kPixels * (as_octets ? 1 : sizeof(float)),
                    .layout = as_octets ? "u8 NHWC 32x32x3" : "f32 NHWC 32x32x3",
-                   .stages = kStages,
+                   .stages = kCifarStages,
                    .make = [as_octets]() -> Result<std::unique_ptr<SampleTransform>> {
                      return std::make_unique<PictureSampleTransform>(as_octets);
                    }};
@@ -71,14 +71,14 @@ const MiniAppInfo miniapp_cifar{
     .name = "cifar",
     .summary =
         "pictures of 32x32 that are read once and held in memory, with a checkpoint behind every epoch",
-    .options = kOptions,
+    .options = kCifarOptions,
     .reproduces =
         "CIFAR-10 as Layton profiled it for ADMIN 65/2021: little is read, nearly all I/O is writing",
     .codec = "raw",
     .recipe = "cifar10",
     .sample_bytes = kChannels * kPixels,
     .defaults = {.batch = 128, .prefetch = 0, .shuffle = "global", .epochs = 20},
-    .make = &make,
+    .make = make_cifar,
     .in_memory = true,
     .writes_checkpoints = true};
 

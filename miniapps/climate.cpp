@@ -19,21 +19,21 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kStatisticsFile = "stats.h5";
-constexpr std::array<Hdf5ArrayRequest, 2> kReadArrays{
+constexpr std::array<Hdf5ArrayRequest, 2> kClimateReadArrays{
     {{"climate/data", Element::f32}, {"climate/labels", Element::f32}}};
 constexpr Hdf5ArrayRequest kStatisticsArray{"climate/stats", Element::f32};
 constexpr size_t kLargestColumn = 1;  // columns of the statistics: mean, largest, smallest, deviation
 constexpr size_t kSmallestColumn = 2;
-constexpr std::array<std::string_view, 1> kStages{"normalise"};
+constexpr std::array<std::string_view, 1> kClimateStages{"normalise"};
 constexpr uint64_t kSplitSeed = 12345;  // ClimDeepLearn splits its files by this seed
 constexpr uint64_t kEpochSteps = 10;    // steps of training in an epoch, for any number of files
 
-constexpr OptionSpec kOptions[] = {{.name = "channels",
-                                    .role = OptionRole::work,
-                                    .type = OptionType::list,
-                                    .value = "C,C,...",
-                                    .fallback = "0,1,2,10",
-                                    .help = "which fields the network takes, counted from 0"}};
+constexpr OptionSpec kClimateOptions[] = {{.name = "channels",
+                                           .role = OptionRole::work,
+                                           .type = OptionType::list,
+                                           .value = "C,C,...",
+                                           .fallback = "0,1,2,10",
+                                           .help = "which fields the network takes, counted from 0"}};
 
 struct Fields {
   size_t height = 0;
@@ -58,7 +58,7 @@ class FieldsSampleTransform final : public SampleTransform {
 
   Result<void> apply(const SampleKey&, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
-    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kReadArrays));
+    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kClimateReadArrays));
     const std::vector<uint64_t> data_shape{fields_.stored_channels, fields_.height, fields_.width};
     const std::vector<uint64_t> labels_shape{fields_.height, fields_.width};
     if (arrays[0].shape != data_shape || arrays[1].shape != labels_shape)
@@ -94,7 +94,7 @@ Transform fields_transform(const Fields& fields, const std::vector<Channel>& cha
   return {.slot_bytes = fields.pixels() * (channels.size() * sizeof(float) + sizeof(int32_t)),
           .layout = "f32 NHWC " + std::to_string(fields.height) + "x" + std::to_string(fields.width) + "x" +
                     std::to_string(channels.size()) + " and i32 labels",
-          .stages = kStages,
+          .stages = kClimateStages,
           .make = [fields, channels]() -> Result<std::unique_ptr<SampleTransform>> {
             return std::make_unique<FieldsSampleTransform>(fields, channels);
           }};
@@ -104,14 +104,14 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   std::string scratch;
   const std::string_view first = files.manifest.object_name(0, scratch);
   PENSTOCK_ASSIGN(const std::vector<uint64_t> shape,
-                  first_shape(backend, first, kReadArrays[0].array, "climate"));
+                  first_shape(backend, first, kClimateReadArrays[0].array, "climate"));
   if (files.largest_sample_count() != 1)
     return make_error(Errc::invalid_argument, "climate takes files of one sample; some of these hold " +
                                                   std::to_string(files.largest_sample_count()));
   const Fields fields = shape.size() == 3 ? Fields{size_t(shape[1]), size_t(shape[2]), shape[0]} : Fields{};
   if (fields.pixels() != 0) return fields;
   return make_error(Errc::invalid_argument, "'{}': its '{}' are not fields of channels, height and width",
-                    first, kReadArrays[0].array);
+                    first, kClimateReadArrays[0].array);
 }
 
 // Returns the requested channels. Their scale and shift, which bring the values into the range from 0 to 1,
@@ -155,7 +155,8 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
 // Returns the bytes of all file reads in training and validation, counted in two ways. The published figure
 // counts only the part of a file that is used. The corrected figure counts the whole file. All files, of
 // training and validation, have the same size.
-StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
+StudiedBytes climate_studied_bytes(const FileInput& plan, uint64_t training_reads,
+                                   uint64_t validation_reads) {
   const uint64_t file_reads = training_reads + validation_reads;
   constexpr uint64_t kStatisticsBytes = 32;
   return {climate_published_bytes(file_reads, plan.training.sample_bytes + kStatisticsBytes),
@@ -164,7 +165,8 @@ StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint6
 
 // Trains on 8/10 of the files and validates on another 1/10. A permutation that is always the same chooses
 // them.
-Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation_corpus) {
+Result<FileInput> plan_climate(const TrainRequest& request, const Corpus& corpus,
+                               const Corpus* validation_corpus) {
   if (validation_corpus != nullptr)
     return make_error(Errc::invalid_argument,
                       "climate validates on a tenth of --data itself: leave out --validation");
@@ -199,7 +201,7 @@ Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const 
                                             .every_steps = kEpochSteps,
                                             .at_the_end = true,
                                             .reload_each_pass = true},
-                   .bytes = &studied_bytes};
+                   .bytes = &climate_studied_bytes};
 }
 
 }  // namespace
@@ -210,7 +212,7 @@ const MiniAppInfo miniapp_climate{
     .summary =
         "fields of weather in HDF5 files that are loaded whole: four channels of each, normalised, and "
         "its map of labels",
-    .options = kOptions,
+    .options = kClimateOptions,
     .reproduces =
         "ClimDeepLearn (CDB) as Chowdhury et al. measured it at NERSC: three times ten steps of "
         "training and a validation",
@@ -218,6 +220,6 @@ const MiniAppInfo miniapp_climate{
     .format = "hdf5",
     .recipe = "climate",
     .defaults = {.batch = 1, .prefetch = 16, .shuffle = "buffer:100", .threads = 4, .steps = 29},
-    .plan_files = &plan};
+    .plan_files = plan_climate};
 
 }  // namespace penstock

@@ -20,7 +20,7 @@
 namespace penstock {
 namespace {
 
-Result<Transform> make(const TrainRequest&) {
+Result<Transform> make_dlio(const TrainRequest&) {
   return leave_as_stored();
 }
 
@@ -173,7 +173,7 @@ const MiniAppInfo miniapp_dlio{
     .reproduces = "DLIO (Devarajan et al., CCGrid 2021) and the training workloads of MLPerf Storage",
     .codec = "",
     .defaults = {.batch = 1, .prefetch = 2},
-    .make = &make,
+    .make = make_dlio,
     .workload = &apply_workload};
 
 }  // namespace penstock

@@ -16,9 +16,9 @@ namespace penstock {
 namespace {
 
 // The data sets that HEPCNNB reads: five of the nine in a file. Each data set has one row for each sample.
-constexpr std::array<Hdf5ArrayRequest, 5> kReadArrays{
+constexpr std::array<Hdf5ArrayRequest, 5> kHepcnnReadArrays{
     {{"data", Element::f32}, {"label"}, {"normweight"}, {"weight"}, {"psr"}}};
-constexpr std::array<std::string_view, 1> kStages{"transpose"};
+constexpr std::array<std::string_view, 1> kHepcnnStages{"transpose"};
 
 struct Images {
   size_t channels = 0;
@@ -48,7 +48,7 @@ class FileSampleTransform final : public SampleTransform {
 
   Result<void> apply(const SampleKey& key, std::span<const std::byte> stored, std::span<std::byte> slot,
                      StageTimer& timer) override {
-    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kReadArrays));
+    PENSTOCK_ASSIGN(const std::vector<Hdf5Rows> arrays, file_arrays(stored, kHepcnnReadArrays));
     const uint32_t samples = (*file_samples_)[size_t(key.index)].samples;
     PENSTOCK_TRY(check_shapes(arrays, samples));
     const Permutation order = file_order(seed_, key.epoch, key.index, samples);
@@ -66,8 +66,8 @@ class FileSampleTransform final : public SampleTransform {
                             text_of({samples, images_.channels, images_.height, images_.width}));
     for (size_t i = 0; i < arrays.size(); ++i)
       if (arrays[i].rows() != samples)
-        return make_error(Errc::corrupt, "the data set '" + std::string(kReadArrays[i].array) + "' has " +
-                                             std::to_string(arrays[i].rows()) + " rows, not the " +
+        return make_error(Errc::corrupt, "the data set '" + std::string(kHepcnnReadArrays[i].array) +
+                                             "' has " + std::to_string(arrays[i].rows()) + " rows, not the " +
                                              std::to_string(samples) + " of the manifest");
     return success();
   }
@@ -87,7 +87,7 @@ class FileSampleTransform final : public SampleTransform {
 Transform file_transform(const Images& images, const WholeObjects& files, uint64_t seed) {
   return {.slot_bytes = files.largest_sample_count() * images.bytes(),
           .layout = "f32 NHWC " + text_of({images.height, images.width, images.channels}),
-          .stages = kStages,
+          .stages = kHepcnnStages,
           .make = [images, seed,
                    file_samples = std::make_shared<const std::vector<WholeObjects::ObjectSamples>>(
                        files.samples_of_object)]() -> Result<std::unique_ptr<SampleTransform>> {
@@ -98,9 +98,9 @@ Transform file_transform(const Images& images, const WholeObjects& files, uint64
 Result<FileSet> file_set(Backend& backend, const Manifest& samples, uint64_t seed) {
   PENSTOCK_ASSIGN(WholeObjects files, whole_objects(samples));
   std::string scratch;
-  PENSTOCK_ASSIGN(
-      const std::vector<uint64_t> shape,
-      first_shape(backend, files.manifest.object_name(0, scratch), kReadArrays.front().array, "hepcnn"));
+  PENSTOCK_ASSIGN(const std::vector<uint64_t> shape,
+                  first_shape(backend, files.manifest.object_name(0, scratch),
+                              kHepcnnReadArrays.front().array, "hepcnn"));
   if (shape.size() != 4)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its data are " + text_of(shape) +
                                                   "; hepcnn takes images: samples, channels, height, width");
@@ -116,7 +116,7 @@ uint64_t file_bytes(const FileSet& set) {
   return set.files.largest_sample_count() * set.sample_bytes;
 }
 
-StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
+StudiedBytes hepcnn_studied_bytes(const FileInput& plan, uint64_t training_reads, uint64_t validation_reads) {
   const HepcnnReads reads{.training_files = plan.training.files.samples_of_object.size(),
                           .training_reads = training_reads,
                           .validation_reads = validation_reads,
@@ -128,9 +128,9 @@ StudiedBytes studied_bytes(const FileInput& plan, uint64_t training_reads, uint6
 // Plans the reads so that their number fits the published counts. These counts mean that HEPCNNB validates on
 // all its files after each epoch but the last. With global shuffling it makes a new list of files for each
 // epoch, and validates after the last epoch too.
-Result<FileInput> plan(const TrainRequest& request, const Corpus& corpus, const Corpus* validation) {
+Result<FileInput> plan_hepcnn(const TrainRequest& request, const Corpus& corpus, const Corpus* validation) {
   PENSTOCK_ASSIGN(FileSet training, file_set(*corpus.tier.backend, corpus.manifest, request.seed));
-  FileInput plan{.training = std::move(training), .bytes = &studied_bytes};
+  FileInput plan{.training = std::move(training), .bytes = &hepcnn_studied_bytes};
   if (validation == nullptr) return plan;
   PENSTOCK_ASSIGN(FileSet validation_set,
                   file_set(*validation->tier.backend, validation->manifest, request.seed));
@@ -155,6 +155,6 @@ const MiniAppInfo miniapp_hepcnn{
     .format = "hdf5",
     .recipe = "hepcnn",
     .defaults = {.batch = 128, .prefetch = 0, .shuffle = "local", .threads = 1, .epochs = 5},
-    .plan_files = &plan};
+    .plan_files = plan_hepcnn};
 
 }  // namespace penstock

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-Result<Transform> make(const TrainRequest&) {
+Result<Transform> make_stream(const TrainRequest&) {
   return leave_as_stored();
 }
 
@@ -21,6 +21,6 @@ const MiniAppInfo miniapp_stream{
         "STREAM of Chien et al., tf-Darshan, CLUSTER 2020: read and batch, over small and large files",
     .codec = "",
     .defaults = {.batch = 128, .prefetch = 10},
-    .make = &make};
+    .make = make_stream};
 
 }  // namespace penstock

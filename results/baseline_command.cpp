@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kBaselineOptions[] = {
     {.name = "results",
      .role = OptionRole::output,
      .value = "DIR",
@@ -105,7 +105,7 @@ Result<int> remove(const CommandContext& context) {
 constexpr CommandInfo kSet{
     .name = "baseline set",
     .summary = "gives records a name",
-    .options = kOptions,
+    .options = kBaselineOptions,
     .run = set,
     .synopsis = "penstock baseline set NAME [RESULTS]...",
     .examples =
@@ -115,7 +115,7 @@ constexpr CommandInfo kSet{
 constexpr CommandInfo kList{
     .name = "baseline list",
     .summary = "lists baselines, and whether their files are as they were",
-    .options = kOptions,
+    .options = kBaselineOptions,
     .run = list,
     .synopsis = "penstock baseline list [NAME]...",
     .examples = {"penstock baseline list   # exit 1 if a file has changed"},
@@ -124,7 +124,7 @@ constexpr CommandInfo kList{
 constexpr CommandInfo kRemove{
     .name = "baseline remove",
     .summary = "forgets a name; the records stay",
-    .options = kOptions,
+    .options = kBaselineOptions,
     .run = remove,
     .synopsis = "penstock baseline remove NAME...",
     .examples = {"penstock baseline remove main   # its record files stay"},

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kCommandLog = "commands.sh";  // a folder that has this file was made by a demo
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kDemoOptions[] = {
     {.name = "out",
      .role = OptionRole::target,
      .value = "DIR",
@@ -393,7 +393,7 @@ class Demo {
   int exit_code_ = 0;
 };
 
-Result<int> run(const CommandContext& context) {
+Result<int> run_demo(const CommandContext& context) {
   return Demo(context).run();
 }
 
@@ -403,8 +403,8 @@ extern const CommandInfo command_demo;
 const CommandInfo command_demo{
     .name = "demo",
     .summary = "the whole story on this machine: makes data, reads it, trains on it, and writes a report",
-    .options = kOptions,
-    .run = &run,
+    .options = kDemoOptions,
+    .run = run_demo,
     .synopsis = "penstock demo [--out DIR] [--quick] [--tier TIER]... [options]",
     .examples = {"penstock demo                          # three minutes; ends in penstock-demo/report.html",
                  "penstock demo --quick --tier nvme=posix:/mnt/nvme   # half a minute, with one more tier"},

@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kReportOptions[] = {
     {.name = "output",
      .role = OptionRole::output,
      .value = "FILE|DIR",
@@ -252,7 +252,7 @@ extern const CommandInfo command_report;
 const CommandInfo command_report{
     .name = "report",
     .summary = "one self-contained page: what each tier can feed, in charts, tables and words",
-    .options = kOptions,
+    .options = kReportOptions,
     .run = run_report,
     .synopsis =
         "penstock report [RESULTS]... [--baseline RESULTS] [--to html|csv|google-benchmark] [-o FILE|DIR]",

@@ -30,7 +30,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kSweepOptions[] = {
     {.name = "dry-run",
      .role = OptionRole::output,
      .type = OptionType::flag,
@@ -365,7 +365,7 @@ class Sweep {
   SweepWork work_;
 };
 
-Result<int> run(const CommandContext& context) {
+Result<int> run_sweep(const CommandContext& context) {
   return Sweep(context).run();
 }
 
@@ -376,8 +376,8 @@ const CommandInfo command_sweep{
     .name = "sweep",
     .summary =
         "runs a measuring command over a grid, interleaved in random order, resumable; also under Slurm",
-    .options = kOptions,
-    .run = &run,
+    .options = kSweepOptions,
+    .run = run_sweep,
     .synopsis = "penstock sweep FILE.yaml [--dry-run] [--slurm] [options]",
     .examples = {"penstock sweep threads.yaml                # every cell in turn; the same line goes on "
                  "after Ctrl-C",

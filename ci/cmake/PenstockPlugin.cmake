@@ -3,7 +3,7 @@
 #   penstock_plugin(backend uring uring.cpp NEEDS PkgConfig::uring)
 #
 # The file exports one const descriptor named <kind>_<name> (dashes become underscores) in namespace penstock. Everything else in it is
-# private. From the lines of all components CMake writes one registry for each kind. So nothing depends on static constructors, which a
+# private, under names that no other file in the folder has (kUringOptions). From the lines of all components CMake writes one registry for each kind. So nothing depends on static constructors, which a
 # linker drops from static libraries. If a NEEDS target does not exist, the plug-in is listed as missing, with that reason. WITH names
 # modules that are built and opened at run time, not linked.
 
@@ -16,8 +16,7 @@ set(PENSTOCK_KIND_microbench "MicrobenchInfo|benchmarks/self/micro/microbench.hp
 set(PENSTOCK_KIND_exporter "ExporterInfo|profiling/exporters/exporter.hpp")
 set(PENSTOCK_KIND_view "RecordView|results/cells/record_view.hpp")
 set(PENSTOCK_KIND_command "CommandInfo|io_backends/core/cli/command.hpp")
-# Subcommands are plug-ins, too. Their kind is the name of the command: penstock_plugin(checkpoint gc gc.cpp). They are compiled
-# together with their neighbours, so their private names must differ (kGcOptions).
+# Subcommands are plug-ins, too. Their kind is the name of the command: penstock_plugin(checkpoint gc gc.cpp).
 set(PENSTOCK_WITH_SUBCOMMANDS checkpoint profile stage)
 foreach(command IN LISTS PENSTOCK_WITH_SUBCOMMANDS)
   set(PENSTOCK_KIND_${command} "CommandInfo|io_backends/core/cli/command.hpp")
@@ -53,9 +52,6 @@ function(penstock_plugin kind name source)
     set_property(GLOBAL APPEND PROPERTY PENSTOCK_MISSING_${kind} "${name}|this build lacks ${unmet}")
   else()
     target_sources(${PENSTOCK_COMPONENT} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/${source})
-    if(NOT kind IN_LIST PENSTOCK_WITH_SUBCOMMANDS)
-      penstock_apart(${CMAKE_CURRENT_SOURCE_DIR}/${source})
-    endif()
     target_link_libraries(${PENSTOCK_COMPONENT} PUBLIC ${ARG_NEEDS})
     set_property(GLOBAL APPEND PROPERTY PENSTOCK_PRESENT_${kind} "${name}")
   endif()

@@ -2,11 +2,12 @@
 # do without them, so each file has to include what it uses (.ci/run --full). GCC 12 forgets that precompiled headers are the system's,
 # and reports impossible overflows inside its own <string>: these warnings are left to `dev`.
 option(PENSTOCK_PRECOMPILE "Parse the headers that nearly every file includes once for a build" OFF)
-set(PENSTOCK_PRECOMPILED <algorithm> <array> <atomic> <chrono> <filesystem> <functional> <map> <memory> <mutex> <optional>
-                         <set> <span> <string> <string_view> <thread> <utility> <vector> <fmt/format.h>)
+set(PENSTOCK_PRECOMPILED <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstring> <filesystem> <fstream> <functional>
+                         <iterator> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <sstream> <string> <string_view>
+                         <system_error> <thread> <tuple> <utility> <variant> <vector> <fmt/format.h>)
 
-# penstock_precompiled(TARGET KIND): gives TARGET the headers of KIND: `library`, or `test` (also GoogleTest; compiled as for
-# executables and not optimised).
+# penstock_precompiled(TARGET KIND): gives TARGET the headers of KIND: `library`, `program`, or `test` (also GoogleTest; a program that
+# is not optimised).
 function(penstock_precompiled target kind)
   if(NOT PENSTOCK_PRECOMPILE)
     return()
@@ -23,7 +24,10 @@ function(penstock_precompiled target kind)
     if(kind STREQUAL test)
       target_link_libraries(${headers} PRIVATE GTest::gtest)
       target_precompile_headers(${headers} PRIVATE <gtest/gtest.h>)
-      target_compile_options(${headers} PRIVATE -fPIE ${PENSTOCK_TEST_OPTIONS})
+      target_compile_options(${headers} PRIVATE ${PENSTOCK_TEST_OPTIONS})
+    endif()
+    if(NOT kind STREQUAL library)
+      target_compile_options(${headers} PRIVATE -fPIE)
     endif()
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

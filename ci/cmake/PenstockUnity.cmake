@@ -4,9 +4,9 @@
 # each has to include what it uses (.ci/run --full).
 option(PENSTOCK_UNITY "Compile neighbouring sources of a library together: less time for a whole build" OFF)
 
-# penstock_apart(SOURCE...): sources of the current component that are compiled alone. These are plug-ins (each has its own `kOptions`),
-# sources whose names collide with those of their folder, arithmetic with options of its own, sources with the headers of a large
-# library, and sources that need the registry of commands or of views: tests link their neighbours without it.
+# penstock_apart(SOURCE...): sources of the current component that are compiled alone. These are sources whose names collide with those of
+# their folder, arithmetic with options of its own, sources with the headers of a large library, and sources that need the registry of
+# commands or of views: tests link their neighbours without it.
 function(penstock_apart)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY ${PENSTOCK_COMPONENT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()

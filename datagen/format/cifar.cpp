@@ -27,7 +27,7 @@ constexpr std::string_view kTrainPrefix = "data_batch_";
 constexpr std::string_view kTestName = "test_batch";
 constexpr std::string_view kCifarExtension = ".bin";
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kCifarOptions[] = {
     {.name = "samples_per_file",
      .role = OptionRole::work,
      .type = OptionType::integer,
@@ -144,7 +144,7 @@ Result<std::unique_ptr<Format>> make_cifar(const Options& options) {
 const FormatInfo format_cifar{
     .name = "cifar",
     .summary = "CIFAR-10's binary files: a label and 3072 bytes of pixels a record",
-    .options = kOptions,
+    .options = kCifarOptions,
     .make = make_cifar,
 };
 

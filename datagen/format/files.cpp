@@ -15,7 +15,7 @@ extern const FormatInfo format_files;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kFilesOptions[] = {
     kDirsOption,
     {.name = "types",
      .role = OptionRole::work,
@@ -90,7 +90,7 @@ Result<std::unique_ptr<Format>> make_files(const Options& options) {
 const FormatInfo format_files{
     .name = "files",
     .summary = "one file a sample, in folders by class",
-    .options = kOptions,
+    .options = kFilesOptions,
     .make = make_files,
 };
 

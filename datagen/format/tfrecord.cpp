@@ -32,22 +32,22 @@ extern const FormatInfo format_tfrecord;
 
 namespace {
 
-constexpr OptionSpec kOptions[] = {kDirsOption,
-                                   kShardsOption,
-                                   kSamplesPerFileOption,
-                                   {.name = "features",
-                                    .role = OptionRole::work,
-                                    .type = OptionType::choice,
-                                    .value = "tf|dlio",
-                                    .fallback = "tf",
-                                    .help = "names in a record: of TensorFlow's ImageNet script, or "
-                                            "image and size, which DLIO reads"},
-                                   {.name = "compression",
-                                    .role = OptionRole::work,
-                                    .type = OptionType::choice,
-                                    .value = "none|gzip",
-                                    .fallback = "none",
-                                    .help = "gzip: each record a gzip member of its own, level 6"}};
+constexpr OptionSpec kTfrecordOptions[] = {kDirsOption,
+                                           kShardsOption,
+                                           kSamplesPerFileOption,
+                                           {.name = "features",
+                                            .role = OptionRole::work,
+                                            .type = OptionType::choice,
+                                            .value = "tf|dlio",
+                                            .fallback = "tf",
+                                            .help = "names in a record: of TensorFlow's ImageNet script, or "
+                                                    "image and size, which DLIO reads"},
+                                           {.name = "compression",
+                                            .role = OptionRole::work,
+                                            .type = OptionType::choice,
+                                            .value = "none|gzip",
+                                            .fallback = "none",
+                                            .help = "gzip: each record a gzip member of its own, level 6"}};
 
 constexpr std::string_view kImageName = "image";
 
@@ -324,7 +324,7 @@ Result<std::unique_ptr<Format>> make_tfrecord(const Options& options) {
 const FormatInfo format_tfrecord{
     .name = "tfrecord",
     .summary = "TFRecord shards of tf.Example records, as TensorFlow reads them",
-    .options = kOptions,
+    .options = kTfrecordOptions,
     .make = make_tfrecord,
 };
 

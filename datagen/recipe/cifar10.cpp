@@ -18,11 +18,11 @@ extern const RecipeInfo recipe_cifar10;
 
 namespace {
 
-constexpr uint64_t kSamples = 60'000;  // 50,000 for training, then 10,000 for testing
+constexpr uint64_t kCifar10Samples = 60'000;  // 50,000 for training, then 10,000 for testing
 constexpr uint32_t kSidePixels = 32;
 constexpr size_t kPlanePixels = size_t{kSidePixels} * kSidePixels;
-constexpr std::array<std::string_view, 10> kClasses{"airplane", "automobile", "bird",  "cat",  "deer",
-                                                    "dog",      "frog",       "horse", "ship", "truck"};
+constexpr std::array<std::string_view, 10> kCifar10Classes{
+    "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
 
 // Makes the red, green and blue planes of a picture. Paints the picture larger, with four times as many
 // pixels on each side, and shrinks it. So the 32 x 32 pixels show a whole scene, as in a photograph, and not
@@ -74,9 +74,9 @@ std::unique_ptr<SampleMaker> make_cifar_maker(const Scenery& scenery, RandomStre
   return std::make_unique<CifarMaker>(scenery, samples);
 }
 
-void name_sample(uint64_t index, SamplePlan& out) {
-  const uint64_t label = index % kClasses.size();
-  fmt::format_to(std::back_inserter(out.key), "{0}/{0}_{1:05}", kClasses[label], index);
+void name_cifar10_sample(uint64_t index, SamplePlan& out) {
+  const uint64_t label = index % kCifar10Classes.size();
+  fmt::format_to(std::back_inserter(out.key), "{0}/{0}_{1:05}", kCifar10Classes[label], index);
   out.label = uint32_t(label);
 }
 
@@ -84,14 +84,16 @@ Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const
   return std::make_unique<PhotoRecipe>(PhotoRecipeSpec{
       .recipe = "cifar10",
       .image = {.name = "image", .codec = "raw", .extension = ".bin", .shape = {3, kSidePixels, kSidePixels}},
-      .samples = request.samples == 0 ? kSamples : request.samples,
+      .samples = request.samples == 0 ? kCifar10Samples : request.samples,
       .seed = request.seed,
       .threads = request.threads,
       .sizes = {3 * kPlanePixels, 0},
       .is_composed = false,
-      .name = name_sample,
+      .name = name_cifar10_sample,
       .maker = make_cifar_maker,
-      .label_names = [] { return std::vector<std::string>(kClasses.begin(), kClasses.end()); }});
+      .label_names = [] {
+        return std::vector<std::string>(kCifar10Classes.begin(), kCifar10Classes.end());
+      }});
 }
 
 }  // namespace
@@ -100,7 +102,7 @@ const RecipeInfo recipe_cifar10{
     .name = "cifar10",
     .summary = "32x32 pictures in ten classes, 50,000 to train with and 10,000 to test",
     .source = "CIFAR-10 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)",
-    .full_samples = kSamples,
+    .full_samples = kCifar10Samples,
     .sizes = "3,072 bytes each",
     .format = "cifar",
     .mean_sample_bytes = 3 * kPlanePixels,

@@ -16,14 +16,15 @@ extern const RecipeInfo recipe_climate;
 
 namespace {
 
-constexpr uint64_t kSamples = 62738;
+constexpr uint64_t kClimateSamples = 62738;
 constexpr size_t kDataPart = 0;
 
-constexpr OptionSpec kOptions[] = {shape_option("16,768,1152", "channels, height and width of a sample")};
-constexpr RecipeSetting kFormatSettings[] = {{"samples_per_file", "1"}};
-constexpr RecipeSetting kSmallSettings[] = {{"shape", "16,16,24"}};
+constexpr OptionSpec kClimateOptions[] = {
+    shape_option("16,768,1152", "channels, height and width of a sample")};
+constexpr RecipeSetting kClimateFormatSettings[] = {{"samples_per_file", "1"}};
+constexpr RecipeSetting kClimateSmallSettings[] = {{"shape", "16,16,24"}};
 
-std::vector<ArrayPart> parts_of(const std::vector<uint64_t>& shape) {
+std::vector<ArrayPart> climate_parts(const std::vector<uint64_t>& shape) {
   const auto field = [](std::string_view name, std::vector<uint64_t> sides, bool one_chunk) {
     return Field{.name = name,
                  .codec = "raw",
@@ -37,7 +38,7 @@ std::vector<ArrayPart> parts_of(const std::vector<uint64_t>& shape) {
           {.field = field("climate/stats", {shape[0], kMoments}, false), .moments_of = kDataPart}};
 }
 
-void name_sample(uint64_t index, SamplePlan& out) {
+void name_climate_sample(uint64_t index, SamplePlan& out) {
   fmt::format_to(std::back_inserter(out.key), "data-{:05}", index);
   out.label = kNoLabel;
 }
@@ -45,10 +46,10 @@ void name_sample(uint64_t index, SamplePlan& out) {
 Result<std::unique_ptr<Recipe>> make_climate(const RecipeRequest& request, const Options& options) {
   const std::vector<uint64_t>& shape = options.list("shape");
   PENSTOCK_TRY(check_shape(shape, 3));
-  return std::make_unique<ArrayRecipe>(
-      request,
-      ArrayRecipeSpec{
-          .recipe = "climate", .full_samples = kSamples, .parts = parts_of(shape), .name = name_sample});
+  return std::make_unique<ArrayRecipe>(request, ArrayRecipeSpec{.recipe = "climate",
+                                                                .full_samples = kClimateSamples,
+                                                                .parts = climate_parts(shape),
+                                                                .name = name_climate_sample});
 }
 
 }  // namespace
@@ -56,13 +57,13 @@ Result<std::unique_ptr<Recipe>> make_climate(const RecipeRequest& request, const
 const RecipeInfo recipe_climate{
     .name = "climate",
     .summary = "16 fields of weather on a globe and a segmentation of them, one time step a file",
-    .options = kOptions,
+    .options = kClimateOptions,
     .source = "the input of ClimDeepLearn, as in Chowdhury et al.'s study of deep-learning I/O at NERSC",
-    .full_samples = kSamples,
+    .full_samples = kClimateSamples,
     .sizes = "60,162,304 bytes each",
     .format = "hdf5",
-    .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kFormatSettings); },
-    .small_settings = kSmallSettings,
+    .format_settings = [](const Options&) { return std::span<const RecipeSetting>(kClimateFormatSettings); },
+    .small_settings = kClimateSmallSettings,
     .mean_sample_bytes = 4.0 * (16 * 768 * 1152 + 768 * 1152 + 16 * 4),
     .fingerprint = 0xacf74136,
     .make = make_climate,

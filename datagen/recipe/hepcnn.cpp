@@ -18,7 +18,7 @@ constexpr uint64_t kFiles = 1024;
 constexpr uint64_t kTrainingSamples = 709;   // per file
 constexpr uint64_t kValidationSamples = 94;  // per file
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kHepcnnOptions[] = {
     {.name = "split",
      .role = OptionRole::work,
      .type = OptionType::choice,
@@ -29,7 +29,7 @@ constexpr OptionSpec kOptions[] = {
 };
 constexpr RecipeSetting kTrainingSettings[] = {{"samples_per_file", "709"}};
 constexpr RecipeSetting kValidationSettings[] = {{"samples_per_file", "94"}};
-constexpr RecipeSetting kSmallSettings[] = {{"shape", "3,32,32"}};
+constexpr RecipeSetting kHepcnnSmallSettings[] = {{"shape", "3,32,32"}};
 
 bool is_validation(const Options& options) {
   return options.text("split") == "validation";
@@ -42,7 +42,7 @@ Field scalar_field(std::string_view name, Element element) {
 // The parts of a sample. The original program, HEPCNNB, reads the first five of them. It does not read the
 // other four, whose names are Penstock's own.
 enum Part : size_t { kData, kLabel, kNormWeight, kWeight, kPsr, kMet, kNJets, kHt, kEvent };
-std::vector<ArrayPart> parts_of(const std::vector<uint64_t>& shape) {
+std::vector<ArrayPart> hepcnn_parts(const std::vector<uint64_t>& shape) {
   return {
       {.field = {.name = "data", .codec = "raw", .extension = ".h5", .element = Element::f32, .shape = shape},
        .noise = Noise::floats},
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Recipe>> make_hepcnn(const RecipeRequest& request, const 
       request,
       ArrayRecipeSpec{.recipe = recipe,
                       .full_samples = kFiles * (for_validation ? kValidationSamples : kTrainingSamples),
-                      .parts = parts_of(shape),
+                      .parts = hepcnn_parts(shape),
                       .name = name,
                       .fill = fill_number,
                       .label_names = {"background", "signal"}});
@@ -108,13 +108,13 @@ std::span<const RecipeSetting> file_settings_of(const Options& options) {
 const RecipeInfo recipe_hepcnn{
     .name = "hepcnn",
     .summary = "detector images with labels and weights, 709 a file",
-    .options = kOptions,
+    .options = kHepcnnOptions,
     .source = "HEPCNNB, as in Chowdhury et al.'s study of deep-learning I/O at NERSC",
     .full_samples = kFiles * kTrainingSamples,
     .sizes = "602,148 bytes each",
     .format = "hdf5",
     .format_settings = file_settings_of,
-    .small_settings = kSmallSettings,
+    .small_settings = kHepcnnSmallSettings,
     .mean_sample_bytes = 4.0 * 3 * 224 * 224 + 36,
     .fingerprint = 0xef7a7d31,
     .make = make_hepcnn,

@@ -16,9 +16,9 @@ extern const RecipeInfo recipe_imagenet;
 
 namespace {
 
-constexpr uint64_t kSamples = 1281167;  // from the ILSVRC 2012 training set
+constexpr uint64_t kImagenetSamples = 1281167;  // from the ILSVRC 2012 training set
 
-constexpr OptionSpec kOptions[] = {
+constexpr OptionSpec kImagenetOptions[] = {
     photo_median_option("112KB"),  // the median in the paper of Chien et al. 2018, for its micro-benchmark
     photo_sigma_option("0.4"),
     kEncodeOption,
@@ -38,7 +38,7 @@ constexpr OptionSpec kOptions[] = {
 };
 
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
-  PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("imagenet", kSamples, request, options));
+  PENSTOCK_ASSIGN(PhotoRecipeSpec spec, photo_recipe_spec("imagenet", kImagenetSamples, request, options));
   const auto classes = uint64_t(options.integer("classes"));
   if (classes > 1'000'000) return make_error(Errc::invalid_argument, "classes={}: at most 1000000", classes);
   spec.image.extension = ".JPEG";
@@ -61,10 +61,10 @@ Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, cons
 const RecipeInfo recipe_imagenet{
     .name = "imagenet",
     .summary = "JPEG photographs' look-alikes in 1000 class folders",
-    .options = kOptions,
+    .options = kImagenetOptions,
     .source =
         "ILSVRC 2012 as in Chien et al., Characterizing Deep-Learning I/O Workloads in TensorFlow (2018)",
-    .full_samples = kSamples,
+    .full_samples = kImagenetSamples,
     .sizes = "log-normal, median 112 KB, sigma 0.40",
     .format = "files",
     .mean_sample_bytes = 121328,  // 112 KB * exp(0.40^2 / 2): the mean of a log-normal distribution

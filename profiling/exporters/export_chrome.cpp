@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kChunkBytes = 1U << 20U;
+constexpr size_t kChromeChunkBytes = 1U << 20U;
 // The trace has a process "files of ..." for each recorded process. Its id is the process id plus this
 // number, which is larger than any process id.
 constexpr uint64_t kFilePidOffset = 1U << 23U;
@@ -142,7 +142,7 @@ class ChromeWriter {
     flush_if_long();
   }
   void flush_if_long() {
-    if (text_.size() < kChunkBytes) return;
+    if (text_.size() < kChromeChunkBytes) return;
     if (write_result_.ok()) write_result_ = output_.write(text_);
     text_.clear();
   }

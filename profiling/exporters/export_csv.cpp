@@ -12,7 +12,7 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kChunkBytes = 1U << 20U;
+constexpr size_t kCsvChunkBytes = 1U << 20U;
 
 std::string heading_line() {
   std::string line =
@@ -59,7 +59,7 @@ Result<uint64_t> export_csv(const FileSums& sums, const SessionFilter& filter, W
     if (!has_operations(file) || !outcome.ok()) return;
     append_row(text, file);
     ++rows;
-    if (text.size() < kChunkBytes) return;
+    if (text.size() < kCsvChunkBytes) return;
     outcome = to.write(text);
     text.clear();
   });

@@ -130,7 +130,7 @@ Result<std::pair<std::string, std::string>> choose_arms(const std::string& named
   return arm_pair;
 }
 
-struct Sides {
+struct ComparedSides {
   RecordSet base;
   RecordSet candidate;
   std::vector<std::string> remarks;
@@ -148,7 +148,7 @@ Result<RecordSet> read_complete(std::span<const fs::path> paths) {
 
 // Removes from the candidate all records that the base also has. They are not new measurements. This happens
 // if, for example, NEW is a folder that contains the records of BASE.
-Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
+Result<ComparedSides> remove_shared_records(RecordSet base, RecordSet candidate) {
   std::set<std::string> base_ids;
   for (const StoredRecord& stored : base.records)
     if (!stored.record.id.empty()) base_ids.insert(stored.record.id);
@@ -159,7 +159,7 @@ Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
   if (shared_count > 0 && candidate.records.empty())
     return make_error(Errc::invalid_argument,
                       "base and candidate are the same records: name two sets of results");
-  Sides sides{std::move(base), std::move(candidate), {}};
+  ComparedSides sides{std::move(base), std::move(candidate), {}};
   if (shared_count > 0)
     sides.remarks.push_back(fmt::format("{} of the base {} in the candidate too and {} left out there",
                                         count_of(shared_count, "record"), shared_count == 1 ? "is" : "are",
@@ -167,12 +167,13 @@ Result<Sides> remove_shared_records(RecordSet base, RecordSet candidate) {
   return sides;
 }
 
-Result<Sides> read_sides(const CommandContext& context) {
+Result<ComparedSides> read_sides(const CommandContext& context) {
   const std::string arms = context.options.text("arms");
   if (context.positionals.size() == 1) {
     PENSTOCK_ASSIGN(const RecordSet all_records, read_complete(with_folders(context.positionals[0])));
     PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all_records));
-    return Sides{records_of_arm(all_records, named.first), records_of_arm(all_records, named.second), {}};
+    return ComparedSides{
+        records_of_arm(all_records, named.first), records_of_arm(all_records, named.second), {}};
   }
   if (context.positionals.size() != 2)
     return make_error(Errc::invalid_argument, "name two sets of results: penstock compare BASE NEW");
@@ -183,7 +184,7 @@ Result<Sides> read_sides(const CommandContext& context) {
     RecordSet all_records = base;
     all_records.records.insert(all_records.records.end(), candidate.records.begin(), candidate.records.end());
     PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all_records));
-    return Sides{records_of_arm(base, named.first), records_of_arm(candidate, named.second), {}};
+    return ComparedSides{records_of_arm(base, named.first), records_of_arm(candidate, named.second), {}};
   }
   return remove_shared_records(std::move(base), std::move(candidate));
 }
@@ -238,7 +239,7 @@ CompareSettings settings_of(const Options& options) {
 }
 
 Result<int> compare(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const Sides sides, read_sides(context));
+  PENSTOCK_ASSIGN(const ComparedSides sides, read_sides(context));
   const CompareSettings settings = settings_of(context.options);
   PENSTOCK_ASSIGN(Comparison comparison, compare_records(sides.base, sides.candidate, settings));
   comparison.remarks.insert(comparison.remarks.end(), sides.remarks.begin(), sides.remarks.end());
