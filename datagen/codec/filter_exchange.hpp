@@ -12,6 +12,7 @@ namespace penstock {
 
 inline constexpr const char* kFilterProgram = "penstock_hdf5_filters";
 inline constexpr int kFilterMemoryFd = 3;  // the program's descriptor of the memory
+inline constexpr int kFilterNoMemory = 3;  // its exit code if it cannot map the memory
 
 struct FilterQuestion {
   struct Filter {

@@ -185,8 +185,11 @@ Error LibraryFilters::ended() {
   process_ = -1;
   socket_ = Fd();
   if (const auto stopped = check_interrupt(); !stopped.ok()) return stopped.error();
-  if (waited < 0 || !WIFSIGNALED(status))
-    return make_error(Errc::io, "{} ended without an answer", kFilterProgram);
+  if (waited < 0) return make_error(Errc::io, "{} ended without an answer", kFilterProgram);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kFilterNoMemory)
+    return make_error(Errc::exhausted, "no memory for {}{}", kFilterProgram, memory_limit_text());
+  if (WIFEXITED(status))
+    return make_error(Errc::corrupt, "HDF5's library ended its process (exit code {})", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   if (is_crash(signal))
     return make_error(Errc::corrupt, "HDF5's library crashed (signal {}, {})", signal, ::strsignal(signal));

@@ -12,7 +12,7 @@ namespace penstock {
 namespace {
 
 using Bytes = std::vector<std::byte>;
-using Sample = ScanFixture::Sample;
+using ScanSample = ScanFixture::Sample;
 
 void put(Bytes& out, std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -51,7 +51,7 @@ std::string pax(std::string_view key, std::string_view value) {
   return std::to_string(length) + rest;
 }
 
-Result<std::vector<Sample>> scan(const Bytes& bytes) {
+Result<std::vector<ScanSample>> scan(const Bytes& bytes) {
   return ScanFixture("webdataset").scan(bytes);
 }
 
@@ -129,8 +129,8 @@ TEST(WebDataset, FilesOfASampleShareTheirKey) {
   close(archive);
   const auto samples = scan(archive).value();
   ASSERT_EQ(samples.size(), 3U);
-  EXPECT_EQ(samples[0], (Sample{"12", {1536, 4}, "jpeg"}));
-  EXPECT_EQ(samples[1], (Sample{"", {4608, 9}, "raw"}));
+  EXPECT_EQ(samples[0], (ScanSample{"12", {1536, 4}, "jpeg"}));
+  EXPECT_EQ(samples[1], (ScanSample{"", {4608, 9}, "raw"}));
   EXPECT_EQ(samples[2].codec, "png");
 }
 
@@ -225,7 +225,7 @@ TEST(WebDataset, ArraysAreNumPyFilesAndTheFirstFieldIsThePayload) {
   const auto scanned = fixture.scan(bytes).value();
   ASSERT_EQ(scanned.size(), 3U);
   for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(scanned[i], (Sample{std::to_string(samples[i].label), made.placed[i], "raw"}));
+    EXPECT_EQ(scanned[i], (ScanSample{std::to_string(samples[i].label), made.placed[i], "raw"}));
     EXPECT_TRUE(std::equal(samples[i].fields[0].begin(), samples[i].fields[0].end(),
                            bytes.begin() + ptrdiff_t(made.placed[i].offset)));
   }
@@ -256,7 +256,7 @@ TEST(WebDataset, UnderstandsOtherPeoplesArchives) {
   ASSERT_EQ(samples.size(), 3U);
   EXPECT_EQ(samples[0].codec, "jpeg");
   EXPECT_EQ(samples[1].codec, "png");
-  for (const Sample& sample : samples) EXPECT_EQ(sample.placement.length, 3U);
+  for (const ScanSample& sample : samples) EXPECT_EQ(sample.placement.length, 3U);
 }
 
 TEST(WebDataset, RefusesNamesThatLeadOutOfTheArchive) {

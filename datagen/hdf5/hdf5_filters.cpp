@@ -230,12 +230,12 @@ int serve() {
 #endif
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   const H5Z_class2_t take{H5Z_CLASS_T_VERS, kTakeChunk, 1, 1, "take the chunk", nullptr, nullptr, take_chunk};
-  if (H5Zregister(&take) < 0) return 1;
+  if (H5Zregister(&take) < 0) return kFilterNoMemory;
   SharedMemory shared;
   char byte = 0;
   while (retry_eintr([&] { return ::read(STDIN_FILENO, &byte, 1); }) == 1) {
     const std::span<std::byte> memory = shared.get();
-    if (memory.size() < kFilterStoredOffset) return 1;
+    if (memory.size() < kFilterStoredOffset) return kFilterNoMemory;
     FilterQuestion question;
     std::memcpy(&question, memory.data(), sizeof question);
     ::alarm(question.timeout_s);

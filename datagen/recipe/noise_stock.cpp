@@ -21,7 +21,7 @@ constexpr unsigned kOctaves = 12;         // octave n has a random point every 2
 // octave.
 constexpr size_t kPartElements = size_t{1} << (kOctaves - 1);
 
-using Part = std::array<int32_t, kPartElements>;
+using NoisePart = std::array<int32_t, kPartElements>;
 
 // A sequence of noise that wraps around at its end. It is the sum of kOctaves octaves. An octave consists of
 // random points between -2^18 and 2^18, joined by straight lines. The sum of twelve octaves is between -2^22
@@ -35,7 +35,7 @@ class NoiseRing {
   }
 
   // Makes part number `part` of the sequence: kPartElements elements, from number part * kPartElements on.
-  void make(size_t part, Part& out) const {
+  void make(size_t part, NoisePart& out) const {
     std::array<std::array<int32_t, kPartElements + 1>, 2> points;
     points[kOctaves % 2][0] = 0;
     for (unsigned octave = kOctaves; octave-- > 0;) {
@@ -76,7 +76,7 @@ class NoiseRing {
   std::vector<RandomStream> octaves_;
 };
 
-void put_elements(Noise kind, const Part& part, std::byte* out) {
+void put_elements(Noise kind, const NoisePart& part, std::byte* out) {
   std::array<float, kPartElements> elements;
   switch (kind) {
     case Noise::bytes:
@@ -142,7 +142,7 @@ NoiseStock::NoiseStock(Noise kind, uint64_t seed, unsigned threads)
   const NoiseRing ring(kStockBytes / element_bytes, random);
   constexpr size_t kBlocksAtOnce = 16;  // number of blocks that a thread makes at once
   const auto make = [&](unsigned /*worker*/, uint64_t group) {
-    Part part;
+    NoisePart part;
     const size_t first = group * kBlocksAtOnce;
     const size_t part_bytes = kPartElements * element_bytes;
     for (size_t at = first * kBlockBytes; at < (first + kBlocksAtOnce) * kBlockBytes; at += part_bytes) {
