@@ -3,9 +3,9 @@
 #   penstock_plugin(backend uring uring.cpp NEEDS PkgConfig::uring)
 #
 # The file exports one const descriptor named <kind>_<name> (dashes become underscores) in namespace penstock. Everything else in it is
-# private, under names that no other file in the folder has (kUringOptions). From the lines of all components CMake writes one registry for each kind. So nothing depends on static constructors, which a
-# linker drops from static libraries. If a NEEDS target does not exist, the plug-in is listed as missing, with that reason. WITH names
-# modules that are built and opened at run time, not linked.
+# private, under names that no other file in the folder has (kUringOptions). From the lines of all components CMake writes one registry
+# for each kind. So nothing depends on static constructors, which a linker drops from static libraries. If a NEEDS target does not
+# exist, the plug-in is listed as missing, with that reason. WITH names modules that are built and opened at run time, not linked.
 
 # kind -> descriptor type and the header that declares it
 set(PENSTOCK_KIND_backend "BackendInfo|io_backends/backend/backend_info.hpp")

@@ -54,7 +54,7 @@ class ChunkOpener {
 
   // From now on undoes these filters, in the order in which they were applied, of chunks of `chunk_bytes`
   // bytes. Errors: `unsupported` if the build lacks zlib and the chunks need it, or if chunks are larger than
-  // 4 GiB. `invalid_argument` if there are more than 32 filters.
+  // 4 GiB. `invalid_argument` if there are more than kMostFilters.
   Result<void> use(const std::vector<ChunkFilter>& filters, uint64_t chunk_bytes);
 
   // The bytes of a chunk; they are valid until the next call, and as long as `stored`. Bit i of `not_applied`

@@ -193,24 +193,23 @@ Error LibraryFilters::ended() {
   const int signal = WTERMSIG(status);
   if (is_crash(signal))
     return make_error(Errc::corrupt, "HDF5's library crashed (signal {}, {})", signal, ::strsignal(signal));
-  return make_error(Errc::exhausted, "{} was killed (signal {}, {}): usually memory ran out", kFilterProgram,
-                    signal, ::strsignal(signal));
+  return make_error(Errc::exhausted, "{} was killed (signal {}, {}){}", kFilterProgram, signal,
+                    ::strsignal(signal), signal == SIGKILL ? ": usually memory ran out" : "");
 }
 
 // Asks the question and waits until the answer is in the memory. If the process was killed, which may have
-// been before the question, a new one is asked, once.
+// been before the question, a new one is asked, once. An alarm kills it, too, if both were stopped for long.
 Result<void> LibraryFilters::ask(FilterQuestion& question) {
   const auto timeout =
       timeout_ + std::chrono::seconds((question.stored_bytes + question.chunk_bytes) / kBytesPerSecond);
   question.timeout_s = uint32_t(timeout.count()) + 10;
   std::memcpy(memory_.data(), &question, sizeof question);
-  while (true) {
-    const bool was_running = process_ > 0;
+  for (bool again = true;; again = false) {
     PENSTOCK_TRY(start());
     const char byte = 0;
     const bool sent = retry_eintr([&] { return ::send(socket_.get(), &byte, 1, MSG_NOSIGNAL); }) == 1;
     Result<void> answered = sent ? wait_for_answer(timeout) : ended();
-    if (answered.ok() || answered.error().code != Errc::exhausted || !was_running) return answered;
+    if (answered.ok() || answered.error().code != Errc::exhausted || !again) return answered;
   }
 }
 
@@ -283,6 +282,11 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
   if (stored.size() > kMostChunkBytes || chunk_bytes == 0 || chunk_bytes > kMostChunkBytes)
     return make_error(Errc::corrupt, "a chunk is damaged: {} bytes cannot hold {}", stored.size(),
                       chunk_bytes);
+  if (filters.size() > ChunkFilter::kMostFilters)
+    return make_error(Errc::invalid_argument, "a chunk of {} filters", filters.size());
+  for (const ChunkFilter& filter : filters)
+    if (filter.parameters.size() > ChunkFilter::kMostParameters)
+      return make_error(Errc::invalid_argument, "a filter with {} parameters", filter.parameters.size());
   if (timeouts_ >= kMostTimeouts)
     return make_error(Errc::timed_out, "a chunk was not tried: HDF5's library gave no answer for {} others",
                       timeouts_);
@@ -291,11 +295,10 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
   FilterQuestion question{.stored_bytes = stored.size(), .chunk_bytes = chunk_bytes};
   for (size_t i = 0; i < filters.size(); ++i) {
     if ((not_applied >> i & 1U) != 0) continue;
-    FilterQuestion::Filter& filter = question.filters.at(question.filter_count++);
-    const size_t parameters = std::min(filters[i].parameters.size(), filter.parameters.size());
+    FilterQuestion::Filter& filter = question.filters[question.filter_count++];
     filter.number = filters[i].number;
-    filter.parameter_count = uint16_t(parameters);
-    std::copy_n(filters[i].parameters.begin(), parameters, filter.parameters.begin());
+    filter.parameter_count = uint16_t(filters[i].parameters.size());
+    std::copy(filters[i].parameters.begin(), filters[i].parameters.end(), filter.parameters.begin());
   }
   std::copy(stored.begin(), stored.end(), memory_.begin() + kFilterStoredOffset);
   const auto failed = [&](const Error& error) {

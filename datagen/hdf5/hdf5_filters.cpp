@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "datagen/codec/filter_exchange.hpp"
 #include "datagen/format/byte_order.hpp"
@@ -47,33 +48,21 @@ size_t take_chunk(unsigned, size_t, const unsigned*, size_t bytes, size_t*, void
   return bytes;
 }
 
-void put_message(HeaderBytes& messages, uint8_t type, const HeaderBytes& data) {
-  messages.u8(type).u16(data.size()).u8(0).append(data.view());
-}
-
-// An object with these messages.
-HeaderBytes object_header(const HeaderBytes& messages) {
-  constexpr uint8_t kSizeOf4Bytes = 2;  // flags: the messages' length has 4 bytes; no times are stored
-  HeaderBytes header;
-  header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
-  const uint32_t sum = hdf5_checksum(header.view());
-  return header.u32(sum);
-}
-
 // A group with a dataset "d" whose header is at `address`.
-HeaderBytes root_group(uint64_t address) {
+std::vector<std::byte> root_group(uint64_t address) {
   HeaderBytes messages;
-  put_message(messages, 0x02, HeaderBytes().u8(0).u8(0).u64(kNoAddress).u64(kNoAddress));  // no heap of links
-  put_message(messages, 0x06, HeaderBytes().u8(1).u8(0).u8(1).text("d").u64(address));
-  return object_header(messages);
+  put_hdf5_message(messages, 0x02,
+                   HeaderBytes().u8(0).u8(0).u64(kNoAddress).u64(kNoAddress));  // no heap of links
+  put_hdf5_message(messages, 0x06, HeaderBytes().u8(1).u8(0).u8(1).text("d").u64(address));
+  return hdf5_object_header(messages);
 }
 
 // A dataset of `chunk_bytes` bytes, in one filtered chunk.
-HeaderBytes dataset(const FilterQuestion& question, uint64_t chunk_address) {
+std::vector<std::byte> dataset(const FilterQuestion& question, uint64_t chunk_address) {
   HeaderBytes messages;
-  put_message(messages, 0x01, HeaderBytes().u8(2).u8(1).u8(0).u8(1).u64(question.chunk_bytes));
-  put_message(messages, 0x03, HeaderBytes().u8(0x10).zeros(3).u32(1).u16(0).u16(8));  // unsigned bytes
-  put_message(messages, 0x05, HeaderBytes().u8(3).u8(0x0b));                          // no fill value
+  put_hdf5_message(messages, 0x01, HeaderBytes().u8(2).u8(1).u8(0).u8(1).u64(question.chunk_bytes));
+  put_hdf5_message(messages, 0x03, HeaderBytes().u8(0x10).zeros(3).u32(1).u16(0).u16(8));  // unsigned bytes
+  put_hdf5_message(messages, 0x05, HeaderBytes().u8(3).u8(0x0b));                          // no fill value
   HeaderBytes filters;
   const size_t count = std::min<size_t>(question.filter_count, question.filters.size());
   filters.u8(2).u8(count + 1);
@@ -86,15 +75,15 @@ HeaderBytes dataset(const FilterQuestion& question, uint64_t chunk_address) {
     filters.u16(0).u16(parameters);
     for (size_t i = 0; i < parameters; ++i) filters.u32(filter.parameters[i]);
   }
-  put_message(messages, 0x0b, filters);
+  put_hdf5_message(messages, 0x0b, filters);
   constexpr uint8_t kChunked = 2;
   constexpr uint8_t kSingleFilteredChunk = 2;
   constexpr uint8_t kSingleChunkIndex = 1;
   HeaderBytes layout;
   layout.u8(4).u8(kChunked).u8(kSingleFilteredChunk).u8(2).u8(8).u64(question.chunk_bytes).u64(1);
   layout.u8(kSingleChunkIndex).u64(question.stored_bytes).u32(0).u64(chunk_address);
-  put_message(messages, 0x08, layout);
-  return object_header(messages);
+  put_hdf5_message(messages, 0x08, layout);
+  return hdf5_object_header(messages);
 }
 
 // Writes the headers of the file in `memory`, whose chunk is there already, and returns the file.
@@ -106,8 +95,8 @@ std::span<std::byte> make_file(const FilterQuestion& question, std::span<std::by
   file.text(std::string_view("\x89HDF\r\n\x1a\n", 8)).u8(2).u8(8).u8(8).u8(0).u64(0).u64(kNoAddress);
   file.u64(file_bytes).u64(kSuperblockBytes);
   file.u32(hdf5_checksum(file.view()));
-  file.append(root_group(kSuperblockBytes + group_bytes).view());
-  file.append(dataset(question, kChunkAddress).view());
+  file.append(root_group(kSuperblockBytes + group_bytes));
+  file.append(dataset(question, kChunkAddress));
   static_assert(sizeof question.filters < kChunkAddress / 2);  // so the headers fit before the chunk
   const std::span<std::byte> made = memory.subspan(kFilterFileOffset, size_t(file_bytes));
   std::copy(file.view().begin(), file.view().end(), made.begin());

@@ -61,4 +61,15 @@ uint32_t hdf5_checksum(std::span<const std::byte> bytes) {
   return state.b;
 }
 
+void put_hdf5_message(HeaderBytes& messages, uint8_t type, const HeaderBytes& data) {
+  messages.u8(type).u16(data.size()).u8(0).append(data.view());
+}
+
+std::vector<std::byte> hdf5_object_header(const HeaderBytes& messages) {
+  constexpr uint8_t kSizeOf4Bytes = 2;  // flags: the messages' length has 4 bytes; no times are stored
+  HeaderBytes header;
+  header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
+  return header.u32(hdf5_checksum(header.view())).take();
+}
+
 }  // namespace penstock

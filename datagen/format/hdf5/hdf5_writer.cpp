@@ -23,17 +23,6 @@ uint64_t align_offset(uint64_t offset) {
 }
 
 // ---- Object headers ------------------------------------------------------------------------------------
-void put_message(HeaderBytes& messages, uint8_t type, const HeaderBytes& data) {
-  messages.u8(type).u16(data.size()).u8(0).append(data.view());
-}
-
-std::vector<std::byte> object_header(const HeaderBytes& messages) {
-  constexpr uint8_t kSizeOf4Bytes = 2;  // flags: the messages' length has 4 bytes; no times are stored
-  HeaderBytes header;
-  header.text("OHDR").u8(2).u8(kSizeOf4Bytes).u32(messages.size()).append(messages.view());
-  return header.u32(hdf5_checksum(header.view())).take();
-}
-
 HeaderBytes dataspace(const std::vector<uint64_t>& shape) {
   HeaderBytes data;
   // the last byte: 0 for a scalar, 1 for an array
@@ -242,17 +231,17 @@ std::vector<std::byte> Hdf5Layout::group_header(const Group& group) const {
   HeaderBytes messages;
   HeaderBytes links;  // the link info message: links are stored in the messages after it, not in a heap
   links.u8(0).u8(0).u64(kNoAddress).u64(kNoAddress);
-  put_message(messages, 0x02, links);
-  put_message(messages, 0x0a, HeaderBytes().zeros(2));
+  put_hdf5_message(messages, 0x02, links);
+  put_hdf5_message(messages, 0x0a, HeaderBytes().zeros(2));
   const auto add_link = [&](const std::string& name, uint64_t address) {
     constexpr uint8_t kUtf8 = 0x10;
     HeaderBytes data;
     data.u8(1).u8(kUtf8 | 1U).u8(1).u16(name.size()).text(name).u64(address);
-    put_message(messages, 0x06, data);
+    put_hdf5_message(messages, 0x06, data);
   };
   for (const auto& [name, number] : group.groups) add_link(name, groups_[number].header_address);
   for (const auto& [name, number] : group.datasets) add_link(name, header_addresses_[number]);
-  return object_header(messages);
+  return hdf5_object_header(messages);
 }
 
 std::vector<std::byte> Hdf5Layout::dataset_header(size_t dataset) const {
@@ -264,11 +253,11 @@ std::vector<std::byte> Hdf5Layout::dataset_header(size_t dataset) const {
       is_chunked ? tree_addresses_[dataset] + (tree_node_count(plan.chunks) - 1) * node_bytes(plan)
                  : data_addresses_[dataset];
   HeaderBytes messages;
-  put_message(messages, 0x01, dataspace(plan.shape));
-  put_message(messages, 0x03, datatype(plan.element));
-  put_message(messages, 0x05, fill_value(is_chunked));
-  put_message(messages, 0x08, layout_message(plan, data_or_tree));
-  return object_header(messages);
+  put_hdf5_message(messages, 0x01, dataspace(plan.shape));
+  put_hdf5_message(messages, 0x03, datatype(plan.element));
+  put_hdf5_message(messages, 0x05, fill_value(is_chunked));
+  put_hdf5_message(messages, 0x08, layout_message(plan, data_or_tree));
+  return hdf5_object_header(messages);
 }
 
 std::vector<std::byte> Hdf5Layout::metadata() const {
