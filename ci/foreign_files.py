@@ -119,6 +119,7 @@ def h5py_kinds(h5, np, folder):
         create.set_layout(h5.h5d.COMPACT)
         h5.h5d.create(file.id, b"data", h5.h5t.STD_U8LE, h5.h5s.create_simple((4, 5)), create).write(h5.h5s.ALL, h5.h5s.ALL, rows[:4, :5, 0, 0].copy())
     folder.expect("compact", [row.tobytes() for row in rows[:4, :5, 0, 0]])
+    count += many_chunks(h5, np, folder)
     for version, kind in itertools.product(("earliest", "latest"), ("u1", ">f4", "<i8")):
         with h5.File(folder.clear() / "a.h5", "w", libver=version) as file:
             data = file.create_dataset("data", rows.shape, kind, chunks=(1, 5, 14, 3), compression="gzip", fillvalue=9)
@@ -127,6 +128,29 @@ def h5py_kinds(h5, np, folder):
         folder.expect(f"chunks that were never written, {version}, {kind}", expected)
         count += 1
     return count + 3
+
+
+def many_chunks(h5, np, folder):
+    """Datasets whose chunk index has pages, and chunks that follow one another with gaps for a dataset that grows."""
+    numbers = np.arange(1, 140_001, dtype="<i4").reshape(-1, 2)
+    kinds = {"an extensible array of 140 000 chunks": {"data": numbers.reshape(-1, 1), "chunks": (1, 1), "maxshape": (None, 1)},
+             "a fixed array of 3000 chunks": {"data": numbers[:3000], "chunks": (1, 2)},
+             "a fixed array of 5000, of which 3000": {"data": numbers[:3000], "chunks": (1, 2), "maxshape": (5000, 2)},
+             "a tree of 4000": {"data": numbers[:2000], "chunks": (1, 1), "maxshape": (None, None)}}
+    for name, how in kinds.items():
+        with h5.File(folder.clear() / "a.h5", "w", libver="latest") as file:
+            file.create_dataset("data", **how)
+        folder.expect(name, [row.tobytes() for row in how["data"]])
+    numbers = numbers[:48].reshape(4, 4, 6)
+    for most in ((4, 4, 6), (4, 9, 6), (8, 4, 13)):
+        with h5.File(folder.clear() / "a.h5", "w", libver="latest") as file:
+            create = h5.h5p.create(h5.h5p.DATASET_CREATE)
+            create.set_chunk((2, 3, 4))
+            create.set_alloc_time(h5.h5d.ALLOC_TIME_EARLY)
+            h5.h5d.create(file.id, b"data", h5.h5t.STD_I32LE, h5.h5s.create_simple((4, 4, 6), most), create).write(
+                h5.h5s.ALL, h5.h5s.ALL, np.ascontiguousarray(numbers))
+        folder.expect(f"implicit chunks, at most {most}", [row.tobytes() for row in numbers])
+    return len(kinds) + 3
 
 
 def library_kinds(h5, np, folder, plugins):
@@ -175,7 +199,7 @@ def h5py_refused(h5, np, folder, plugins):
         file.create_virtual_dataset("data", layout)
     folder.expect_refused("virtual", "virtual")
     with h5.File(folder.clear() / "a.h5", "w") as file:
-        file.create_dataset("data", rows.shape, "u1", external=[("a.raw", 0, rows.size)])[:] = rows
+        file.create_dataset("data", rows.shape, "u1", external=[(str(folder.where / "data" / "a.raw"), 0, rows.size)])[:] = rows
     folder.expect_refused("external", "external")
     with h5.File(folder.clear() / "a.h5", "w") as file:
         file.create_dataset("data", rows.shape, "u1", chunks=(1, *SHAPE))
@@ -194,7 +218,7 @@ def h5py_refused(h5, np, folder, plugins):
     with h5.File(whole, "w") as file:
         file.create_dataset("data", data=rows, compression="gzip")
     whole.write_bytes(whole.read_bytes()[:-100])
-    folder.expect_refused("a truncated file", "")
+    folder.expect_refused("a truncated file", "should end at byte")
     return 7
 
 

@@ -218,14 +218,16 @@ Result<std::span<const std::byte>> ChunkOpener::undo(const ChunkFilter& filter,
   }
   // What a filter gets is a chunk, which filters before it made longer by checksums, or a little longer by
   // compression that did not help.
-  const uint64_t most_bytes = chunk_bytes_ + chunk_bytes_ / 64 + 4096;
+  const uint64_t most_bytes = std::min<uint64_t>(chunk_bytes_ + chunk_bytes_ / 64 + 4096, UINT32_MAX);
   const size_t room = filter.number == ChunkFilter::kShuffle ? bytes.size() : size_t(most_bytes);
   if (!out.try_grow(std::max<size_t>(room, 1)))
     return make_error(Errc::exhausted, "no memory for a chunk of {} bytes", room);
   const std::span<std::byte> into = out.first(room);
   if (filter.number == ChunkFilter::kShuffle) {
-    const uint32_t element_bytes = filter.parameters.empty() ? 1 : filter.parameters.front();
-    unshuffle(bytes, into, std::max<size_t>(element_bytes, 1));
+    // HDF5's library refuses these, too (H5Zshuffle.c).
+    if (filter.parameters.size() != 1 || filter.parameters.front() == 0)
+      return damaged("its filter shuffle has no size of an element");
+    unshuffle(bytes, into, filter.parameters.front());
     return std::span<const std::byte>(into);
   }
   std::optional<size_t> made;

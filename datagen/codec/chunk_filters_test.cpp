@@ -65,6 +65,13 @@ TEST(ChunkFilters, ShuffledBytesComeBack) {
       }
 }
 
+TEST(ChunkFilters, AShuffleOfNoElementSizeIsDamage) {
+  const std::vector<uint32_t> wrong_parameters[] = {{}, {0}, {2, 2}};
+  for (const auto& parameters : wrong_parameters)
+    EXPECT_ERRC(Errc::corrupt,
+                opened({{ChunkFilter::kShuffle, parameters}}, 4, bytes_of(std::string("acbd"))));
+}
+
 // The sums of "abcde" by hand: the numbers 0x6162, 0x6364 and 0x6500 add up to 0x129c6, of which 65535 is
 // taken once: 0x29c7. The sums of the sums are 0x6162 + 0xc4c6 + 0x129c6 = 0x24fee, so 0x4ff0.
 TEST(ChunkFilters, AWrongChecksumIsDamage) {

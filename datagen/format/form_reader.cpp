@@ -80,9 +80,11 @@ Extent stored_range(const ChunkedArray& array, const SampleExtent& extent) {
 class FormReader::Chunks {
  public:
   Result<void> use(ChunkedArray array) {
+    if (array.bytes() == 0) return make_error(Errc::unsupported, "it has more than 2^63 bytes");
+    if (array.chunk_bytes() == 0) return make_error(Errc::unsupported, "its chunks have more than 4 GiB");
+    forget();
     PENSTOCK_TRY(opener_.use(array.filters, array.chunk_bytes()));
     array_ = std::move(array);
-    kept_ = {};
     row_bytes_ = array_.bytes() / array_.shape.front();
     chunk_rows_ = array_.chunk_shape.front();
     most_inflation_ = 1;
@@ -96,7 +98,10 @@ class FormReader::Chunks {
     return success();
   }
 
-  void forget() { kept_ = {}; }
+  void forget() {
+    kept_ = {};
+    opened_ = {};
+  }
 
   Result<std::span<const std::byte>> read(ByteWindow& stored, const SampleExtent& extent) {
     if (extent.bytes == 0) return std::span<const std::byte>();
@@ -113,9 +118,12 @@ class FormReader::Chunks {
     kept_ = {};
     const uint64_t whole_first = first / chunk_rows_ * chunk_rows_;
     const uint64_t whole_end = std::min(array_.shape.front(), ((end - 1) / chunk_rows_ + 1) * chunk_rows_);
-    if (whole_end - whole_first <= kMostKeptBytes / row_bytes_) {
+    const uint64_t most_rows = kMostKeptBytes / row_bytes_;
+    if (whole_end - whole_first <= most_rows) {
       first = whole_first;
       end = whole_end;
+    } else {
+      end = std::max(end, std::min(whole_end, first + most_rows));
     }
     const SampleExtent rows{first * row_bytes_, (end - first) * row_bytes_};
     const ChunkRange range = chunks_of(array_, rows);
@@ -126,8 +134,10 @@ class FormReader::Chunks {
       are_all_written = are_all_written && array_.chunks[i].bytes() > 0;
     }
     if (!are_all_written && rows.bytes > kMostFilledBytes)
-      return stored.error(Errc::unsupported, array_.chunks[range.first].offset,
-                          fmt::format("{} bytes at once, of which some were never written", rows.bytes));
+      return stored.error(
+          Errc::unsupported, array_.chunks[range.first].offset,
+          fmt::format("{} bytes of rows, of which some were never written; at most {} are read at once",
+                      rows.bytes, kMostFilledBytes));
     if (are_all_written && rows.bytes / most_inflation_ > stored_bytes)
       return stored.error(Errc::corrupt, array_.chunks[range.first].offset,
                           fmt::format("chunks of {} bytes cannot hold {}", stored_bytes, rows.bytes));
@@ -140,12 +150,23 @@ class FormReader::Chunks {
         return stored.error(
             Errc::corrupt, chunk.offset,
             fmt::format("a chunk of {} bytes cannot hold {}", chunk.bytes(), array_.chunk_bytes()));
-      PENSTOCK_ASSIGN(const auto packed, fetch(stored, chunk.offset, chunk.bytes(), packed_));
-      auto opened = opener_.open(packed, chunk.not_applied());
-      if (!opened.ok()) return stored.error(opened.error().code, chunk.offset, opened.error().what);
-      copy_chunk(*opened, i, first, end);
+      if (opened_.empty() || opened_number_ != i) PENSTOCK_TRY(open_chunk(stored, chunk));
+      opened_number_ = i;
+      copy_chunk(opened_.empty() ? plain_ : opened_, i, first, end);
     }
     kept_ = rows;
+    return success();
+  }
+
+  // Makes opened_ the bytes of a chunk, or plain_ if no filter changes its bytes: those are valid only until
+  // the next bytes are fetched.
+  Result<void> open_chunk(ByteWindow& stored, const ChunkedArray::Chunk& chunk) {
+    opened_ = {};
+    PENSTOCK_ASSIGN(const auto packed, fetch(stored, chunk.offset, chunk.bytes(), packed_));
+    const auto opened = opener_.open(packed, chunk.not_applied());
+    if (!opened.ok()) return stored.error(opened.error().code, chunk.offset, opened.error().what);
+    const bool is_part = opened->data() >= packed.data() && opened->data() < packed.data() + packed.size();
+    (is_part ? plain_ : opened_) = *opened;
     return success();
   }
 
@@ -214,7 +235,10 @@ class FormReader::Chunks {
   uint64_t most_inflation_ = 1;  // the most bytes that the filters can make from one stored byte
   Buffer packed_;
   Buffer rows_;
-  SampleExtent kept_;  // the bytes of the array that are in rows_
+  SampleExtent kept_;                  // the bytes of the array that are in rows_
+  std::span<const std::byte> opened_;  // the chunk that was unpacked last; see open_chunk()
+  std::span<const std::byte> plain_;
+  size_t opened_number_ = 0;
 };
 
 // Compressed streams that follow one another. It inflates from the last point before the bytes, or goes on

@@ -21,10 +21,10 @@ Extent stored_range(const ChunkedArray& array, const SampleExtent& extent);
 
 // Reads parts of one array or stream. Only one thread at a time may use it.
 //
-// Memory: for an array, a chunk and the rows that were asked for; as long as that is not more than 64 MiB, it
-// is all rows of the chunks that these rows are in. They are kept, so that reading the rows in order opens
-// each chunk once. If HDF5's library undoes filters, also a stored chunk and a chunk that are shared with its
-// process. For a stream, the bytes that were asked for and 50 KiB.
+// Memory: for an array, a chunk and the rows that were asked for, or more rows of the same chunks, up to
+// 64 MiB. They are kept, so that reading the rows in order opens each chunk once, or once for each 64 MiB of
+// rows. If HDF5's library undoes filters, also a stored chunk and a chunk that are shared with its process.
+// For a stream, the bytes that were asked for and 50 KiB.
 class FormReader {
  public:
   FormReader();
@@ -71,8 +71,8 @@ class SampleUnpacker {
   }
   // The CRC32C of a sample from its stored bytes, and from nothing that was read before. Errors: as open().
   Result<uint32_t> crc32c_of(uint64_t sample, std::span<const std::byte> stored);
-  // The CRC32C of a sample that has a form. `object` is a window on its object. Never has more than 64 MiB of
-  // the sample in memory.
+  // The CRC32C of a sample that has a form. `object` is a window on its object. Has at most 64 MiB of the
+  // sample in memory, or one row of an array.
   Result<uint32_t> crc32c_of(uint64_t sample, ByteWindow& object);
 
  private:

@@ -156,8 +156,8 @@ class NpzScan {
     const bool is_label = is_packed && is_label_name(array_name(member));
     if (!is_label && (is_npy || (!is_packed && error.code != Errc::corrupt))) return false;
     unread_.add(array_name(member),
-                is_label    ? "labels that are compressed or encrypted"
-                : is_packed ? "which is compressed or encrypted"
+                is_label    ? "labels that are encrypted, or compressed by another method than deflate"
+                : is_packed ? "which is encrypted, or compressed by another method than deflate"
                             : "which is damaged",
                 error);
     return true;

@@ -68,6 +68,7 @@ class Integers {
       PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, source.at(placement.offset, item_bytes));
       integers.values_.push_back(integer_at(bytes, extent));
     }
+    PENSTOCK_TRY(finish(extent));
     return integers;
   }
 

@@ -5,7 +5,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <span>
+#include <tuple>
+#include <variant>
 #include <vector>
 
 #include "datagen/codec/chunk_filters.hpp"
@@ -29,6 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr uint64_t kMostBytes = 1 << 20;
   for (const uint64_t offset : {uint64_t{0}, bytes / 2, bytes / 3, bytes - std::min<uint64_t>(bytes, 1)}) {
     const SampleExtent extent{offset, std::min(bytes - offset, kMostBytes)};
+    if (const auto* const array = std::get_if<ChunkedArray>(&*form))
+      std::ignore = stored_range(*array, extent);
     MemoryWindow stored(object);
     const auto read = reader.read(stored, extent);
     if (read.ok() ? read->size() != extent.bytes : read.error().what.empty()) std::abort();

@@ -203,6 +203,34 @@ TEST_F(TfRecordGzip, LabelsAfterALargePayload) {
   EXPECT_TRUE(std::ranges::equal(SampleOpener::make(kCodec).value().open(member).value(), large));
 }
 
+// When the scan has found the label, the bytes of the payload are no longer in memory.
+TEST_F(TfRecordGzip, LargeFeaturesAfterThePayload) {
+  const Bytes small = bytes_of("\xff\xd8\xff") + pattern(1000, 5);
+  const Bytes mask = pattern(400'000, 6);
+  Bytes records;
+  Bytes members;
+  for (uint64_t i = 0; i < 2; ++i) {
+    TfExampleWriter example;
+    const std::span<const std::byte> content(small);
+    const std::span<const std::byte> mask_content(mask);
+    example.add("image/encoded", FieldBytes{.pieces = {&content, 1}, .bytes = small.size()});
+    example.add("mask", FieldBytes{.pieces = {&mask_content, 1}, .bytes = mask.size()});
+    example.add("image/class/label", std::span(&i, 1));
+    std::vector<std::span<const std::byte>> pieces;
+    const auto message = example.finish(pieces);
+    const Bytes record = record_of(joined({.pieces = pieces, .bytes = message.bytes}));
+    records = std::move(records) + record;
+    members = std::move(members) + gzip(record);
+  }
+  ScanFixture fixture("tfrecord");
+  for (const Bytes& object : {members, gzip(records)}) {
+    const auto samples = fixture.scan(object);
+    ASSERT_OK(samples);
+    ASSERT_EQ(samples->size(), 2U);
+    EXPECT_EQ((*samples)[1].label, "1");
+  }
+}
+
 TEST_F(TfRecordGzip, ANameAfterItsBytesIsAnError) {
   const Bytes value = field(2, field(1, field(1, pattern(300000, 1))));
   const Bytes record = record_of(field(1, field(1, value + field(1, bytes_of("image/encoded")))));

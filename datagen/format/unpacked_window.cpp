@@ -166,7 +166,14 @@ Result<Extent> StreamWindow::stored_range(const SampleExtent& extent) {
     begin = point->place.stored_offset - (point->place.bits == 0 ? 0 : 1);
     break;
   }
-  if (extent.bytes > 0) PENSTOCK_TRY(at(extent.offset + extent.bytes - 1, 1));
+  // at() would want bytes that may have been dropped already.
+  const uint64_t end = extent.offset + extent.bytes;
+  while (end_ < end) {
+    if (ended_)
+      return error(Errc::truncated, extent.offset,
+                   fmt::format("{} bytes should be here, but they end at {}", extent.bytes, end_));
+    PENSTOCK_TRY(inflate(end - 1));
+  }
   return Extent{stream_.begin + begin, stored_end_ - begin};
 }
 

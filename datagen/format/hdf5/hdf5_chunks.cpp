@@ -75,7 +75,7 @@ class ChunkFinder {
     }
     uint64_t all_bytes = 0;
     if (is_too_large || chunk_bytes == 0 || __builtin_mul_overflow(count_, chunk_bytes, &all_bytes))
-      return corrupt("chunks of more bytes than there are");
+      return corrupt("its chunks have more bytes than 64 bits can count");
     if (count_ > kMostSamplesPerObject)
       return error(Errc::unsupported, fmt::format("it claims {} chunks, and no more than {} are read", count_,
                                                   kMostSamplesPerObject));
@@ -98,14 +98,37 @@ class ChunkFinder {
         return add(0, dataset_.address, is_filtered_ ? dataset_.stored_bytes : found_.chunk_bytes,
                    dataset_.not_applied);
       case Hdf5Storage::implicit:
+        return read_implicit();
       case Hdf5Storage::contiguous:
-        if (is_filtered_) return corrupt("filtered chunks without an index");
-        PENSTOCK_TRY(source_.file_offset(dataset_.address, count_ * found_.chunk_bytes));
-        for (uint64_t i = 0; i < count_; ++i)
-          PENSTOCK_TRY(add(i, dataset_.address + i * found_.chunk_bytes, found_.chunk_bytes, 0));
-        return success();
+        break;
     }
     return corrupt("an index that is not known");
+  }
+
+  // Chunks that follow one another, without an index. There is room for each chunk that the dataset can ever
+  // have, in row-major order.
+  Result<void> read_implicit() {
+    if (is_filtered_) return corrupt("filtered chunks without an index");
+    const std::vector<uint64_t>& most = dataset_.max_shape.empty() ? dataset_.shape : dataset_.max_shape;
+    for (uint64_t i = 0; i < count_; ++i) {
+      uint64_t rest = i;
+      uint64_t position = 0;
+      uint64_t step = found_.chunk_bytes;  // bytes between chunks that are neighbours in this dimension
+      bool is_too_large = false;
+      for (size_t d = most.size(); d-- > 0;) {
+        uint64_t distance = 0;
+        is_too_large =
+            is_too_large || __builtin_mul_overflow(rest % found_.grid[d], step, &distance) ||
+            __builtin_add_overflow(position, distance, &position) ||
+            (d > 0 && __builtin_mul_overflow(step, parts(most[d], dataset_.chunk_shape[d]), &step));
+        rest /= found_.grid[d];
+      }
+      uint64_t address = 0;
+      if (is_too_large || __builtin_add_overflow(dataset_.address, position, &address))
+        return corrupt("its chunks have more bytes than 64 bits can count");
+      PENSTOCK_TRY(add(i, address, found_.chunk_bytes, 0));
+    }
+    return success();
   }
 
   // Adds a chunk. The memory is not reserved in advance, because the shape of a damaged file may claim many
@@ -255,13 +278,14 @@ class ChunkFinder {
     return success();
   }
 
-  // Elements that are stored in pages, each with a checksum. The bitmap says which pages were written.
+  // Elements that are stored in pages, each with a checksum. The bitmap says which pages were written; the
+  // bit of the first one is `first_bit`.
   Result<void> add_pages(uint64_t first, uint64_t elements, uint64_t address,
-                         std::span<const std::byte> bitmap) {
+                         std::span<const std::byte> bitmap, uint64_t first_bit) {
     for (uint64_t page = 0; page * page_elements_ < elements; ++page) {
       const uint64_t count = std::min(page_elements_, elements - page * page_elements_);
       const uint64_t at = address + page * (page_elements_ * entry_bytes_ + kHdf5ChecksumBytes);
-      if (!bit_at(bitmap, page)) continue;
+      if (!bit_at(bitmap, first_bit + page)) continue;
       PENSTOCK_ASSIGN(const auto entries,
                       source_.read_checked_bytes(at, count * entry_bytes_ + kHdf5ChecksumBytes, ""));
       PENSTOCK_TRY(add_elements(first + page * page_elements_, entries));
@@ -288,7 +312,7 @@ class ChunkFinder {
     PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(block, block_bytes, "FADB"));
     const std::vector<std::byte> content(bytes.begin() + kBlockHeaderBytes, bytes.end());
     if (!has_pages) return add_elements(0, content);
-    return add_pages(0, elements, block + block_bytes, content);
+    return add_pages(0, elements, block + block_bytes, content, 0);
   }
 
   // An extensible array. Its index block has the first elements, the addresses of the first data blocks and
@@ -330,7 +354,7 @@ class ChunkFinder {
       const uint64_t elements = (uint64_t{1} << ((s + 1) / 2)) * least_elements;
       if (s < without_block) {
         for (uint64_t i = 0; i < blocks; ++i, first += elements)
-          PENSTOCK_TRY(read_data_block(first, elements, addresses.u64(), {}));
+          PENSTOCK_TRY(read_data_block(first, elements, addresses.u64(), {}, 0));
         continue;
       }
       const uint64_t address = addresses.u64();
@@ -341,7 +365,10 @@ class ChunkFinder {
   }
 
   Result<void> read_super_block(uint64_t first, uint64_t blocks, uint64_t elements, uint64_t address) {
-    const uint64_t bitmap_bytes = elements > page_elements_ ? parts(elements / page_elements_, 8) : 0;
+    // The file has whole bytes for the bits of each data block, but the bits of all blocks follow one another
+    // without gaps.
+    const uint64_t pages = elements > page_elements_ ? elements / page_elements_ : 0;
+    const uint64_t bitmap_bytes = parts(pages, 8);
     const uint64_t header_bytes = kBlockHeaderBytes + offset_bytes_;
     if (blocks > source_.size()) return corrupt("a list of more chunks than there are");
     PENSTOCK_ASSIGN(
@@ -349,16 +376,15 @@ class ChunkFinder {
         source_.read_checked_bytes(
             address, header_bytes + blocks * (bitmap_bytes + kAddressBytes) + kHdf5ChecksumBytes, "EASB"));
     const std::vector<std::byte> content(bytes.begin() + ptrdiff_t(header_bytes), bytes.end());
-    const auto bitmaps = std::span(content).first(size_t(blocks * bitmap_bytes));
-    HeaderReader addresses{std::span(content).subspan(bitmaps.size())};
+    const auto bitmap = std::span(content).first(size_t(blocks * bitmap_bytes));
+    HeaderReader addresses{std::span(content).subspan(bitmap.size())};
     for (uint64_t i = 0; i < blocks; ++i)
-      PENSTOCK_TRY(read_data_block(first + i * elements, elements, addresses.u64(),
-                                   bitmaps.subspan(size_t(i * bitmap_bytes), size_t(bitmap_bytes))));
+      PENSTOCK_TRY(read_data_block(first + i * elements, elements, addresses.u64(), bitmap, i * pages));
     return success();
   }
 
   Result<void> read_data_block(uint64_t first, uint64_t elements, uint64_t address,
-                               std::span<const std::byte> bitmap) {
+                               std::span<const std::byte> bitmap, uint64_t first_bit) {
     if (address == kHdf5NoAddress) return success();
     const uint64_t header_bytes = kBlockHeaderBytes + offset_bytes_;
     if (elements <= page_elements_) {
@@ -370,7 +396,7 @@ class ChunkFinder {
     }
     if (bitmap.empty()) return corrupt("pages of a list of chunks without a bitmap");
     PENSTOCK_TRY(source_.read_checked_bytes(address, header_bytes + kHdf5ChecksumBytes, "EADB"));
-    return add_pages(first, elements, address + header_bytes + kHdf5ChecksumBytes, bitmap);
+    return add_pages(first, elements, address + header_bytes + kHdf5ChecksumBytes, bitmap, first_bit);
   }
 
   Hdf5Source& source_;

@@ -32,7 +32,7 @@ class Hdf5Heap {
   Result<void> read_header();
   uint64_t row_bytes(uint64_t row) const;  // of one block in the row of an indirect block
   Result<Block> direct_block(uint64_t offset);
-  Error damaged() const { return source_.corrupt(address_, "a heap that cannot be"); }
+  Error damaged() const { return source_.corrupt(address_, "a damaged heap"); }
 
   Hdf5Source& source_;
   const uint64_t address_;  // of the header

@@ -15,7 +15,6 @@ namespace penstock {
 namespace {
 
 constexpr size_t kMostDimensions = 32;
-constexpr size_t kMostNameBytes = 1024;
 
 enum MessageType : uint16_t {
   kDataspace = 0x01,
@@ -66,11 +65,15 @@ class SymbolTable {
 
   Result<std::string> name_at(uint64_t offset) {
     if (offset >= heap_.length) return source_.corrupt(heap_.offset, "a name after the end of its heap");
-    const uint64_t length = std::min<uint64_t>(heap_.length - offset, kMostNameBytes);
-    PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(heap_.offset + offset, length));
-    const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
-    if (end == bytes.end()) return source_.corrupt(heap_.offset + offset, "a name without an end");
-    return HeaderReader(bytes).text(uint64_t(end - bytes.begin()));
+    constexpr uint64_t kUsualBytes = 256;
+    constexpr uint64_t kMostBytes = uint64_t{64} << 10U;
+    for (const uint64_t most_bytes : {kUsualBytes, kMostBytes}) {
+      const uint64_t length = std::min(heap_.length - offset, most_bytes);
+      PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(heap_.offset + offset, length));
+      const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
+      if (end != bytes.end()) return HeaderReader(bytes).text(uint64_t(end - bytes.begin()));
+    }
+    return source_.corrupt(heap_.offset + offset, "a name without an end");
   }
 
   Hdf5Source& source_;
@@ -248,7 +251,6 @@ bool read_filters(HeaderReader message, Hdf5Object& object) {
     if (parameters > message.left() / 4) return false;
     for (uint64_t k = 0; k < parameters; ++k) filter.parameters.push_back(uint32_t(message.u32()));
     message.skip(version == 1 && parameters % 2 == 1 ? 4 : 0);
-    if (number == ChunkFilter::kShuffle) filter.parameters.resize(1, 1);  // damaged files may lack it
   }
   return message.ok();
 }
@@ -280,7 +282,7 @@ bool read_link(HeaderReader message, Hdf5Object& object) {
   const uint64_t type = (flags & 8) != 0 ? message.u8() : 0;
   message.skip(((flags & 4) != 0 ? 8 : 0) + ((flags & 16) != 0 ? 1 : 0));
   const uint64_t length = message.number(size_t{1} << (flags & 3));
-  if (version != 1 || length == 0 || length > kMostNameBytes) return false;
+  if (version != 1 || length == 0 || length > message.left()) return false;
   std::string name = message.text(length);
   if (type == 0) object.links.push_back({std::move(name), message.u64()});
   return message.ok();
@@ -370,6 +372,7 @@ class ObjectReader {
     bool is_valid = true;
     switch (type) {
       case kDataspace:
+        if (is_shared) object_.unreadable_reason = "its shape is not in its header, but shared";
         is_valid = is_shared || read_shape(message, object_);
         break;
       case kDatatype:
@@ -379,14 +382,15 @@ class ObjectReader {
       case kOldFillValue:
       case kFillValue:
         // The new message counts, if there are both.
-        if (type == kFillValue || object_.fill_value.empty())
-          is_valid = is_shared || read_fill_value(message, type == kOldFillValue, object_);
+        if (type != kFillValue && !object_.fill_value.empty()) break;
+        object_.is_fill_value_shared = is_shared;
+        is_valid = is_shared || read_fill_value(message, type == kOldFillValue, object_);
         break;
       case kLayout:
         is_valid = read_layout(message, address, object_);
         break;
       case kFilters:
-        if (is_shared) object_.unreadable_reason = "its filters are in another object";
+        if (is_shared) object_.unreadable_reason = "its filters are not in its header, but shared";
         is_valid = is_shared || read_filters(message, object_);
         break;
       case kExternalFiles:
@@ -411,7 +415,7 @@ class ObjectReader {
         break;
     }
     if (is_valid) return success();
-    return source_.corrupt(address, fmt::format("the message of type {:#x} cannot be", type));
+    return source_.corrupt(address, fmt::format("the message of type {:#x} is damaged", type));
   }
 
   // Reads the type of a dataset that is in an object of its own (a named type of the file).
@@ -453,7 +457,7 @@ class ObjectReader {
           if (record.size() <= kHashBytes) return source_.corrupt(names, "a tree of links without links");
           PENSTOCK_ASSIGN(const std::vector<std::byte> link, heap.object(record.subspan(kHashBytes)));
           if (read_link(HeaderReader(link), object_)) return success();
-          return source_.corrupt(heap_address, "a link that cannot be");
+          return source_.corrupt(heap_address, "a damaged link");
         }));
     std::sort(object_.links.begin(), object_.links.end(),
               [](const Hdf5Link& a, const Hdf5Link& b) { return a.name < b.name; });

@@ -106,18 +106,24 @@ Result<void> Hdf5Reader::open() {
 
 Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
   if (!object.is_number) {
-    const std::string reason = fmt::format("of a type that is not read ({})", object.type_name);
-    if (object.has_shape)
+    if (object.has_shape) {
+      const std::string reason = fmt::format("of a type that is not read ({})", object.type_name);
       unread_.add(
           found.name, reason,
           source_.error(Errc::unsupported, found.address, fmt::format("'{}' is {}", found.name, reason)));
+    } else if (const std::string& reason = object.unreadable_reason; !reason.empty()) {
+      unread_.add(
+          found.name, reason,
+          source_.error(Errc::unsupported, found.address, fmt::format("'{}': {}", found.name, reason)));
+    }
     return success();
   }
   const auto& shape = object.shape;
   uint64_t bytes = std::find(shape.begin(), shape.end(), 0U) != shape.end() ? 0 : object.item_bytes;
   for (const uint64_t side : shape)
     if (bytes != 0 && __builtin_mul_overflow(bytes, side, &bytes))
-      return source_.corrupt(found.address, fmt::format("'{}' has more bytes than there are", found.name));
+      return source_.corrupt(found.address,
+                             fmt::format("'{}' has more bytes than 64 bits can count", found.name));
   arrays_.push_back({.name = found.name,
                      .shape = shape,
                      .bytes = bytes,
@@ -152,6 +158,9 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
                       fmt::format("its chunks are filtered ({}), and {}", name, found.error().what));
   }
   PENSTOCK_ASSIGN(Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
+  if (!found.are_all_written && object.is_fill_value_shared)
+    return error_of(array, Errc::unsupported,
+                    "not all of it was written, and its fill value is not in its header, but shared");
   if (!found.are_all_written && !object.fill_value.empty() && object.fill_value.size() != object.item_bytes)
     return error_of(array, Errc::corrupt, "its fill value has another size than its elements");
   extent.rows_per_chunk = object.chunk_shape.front();

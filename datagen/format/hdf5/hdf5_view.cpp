@@ -66,9 +66,8 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
       return make_error(Errc::unsupported, "the data set '{}' holds {} of {} bytes, not {}", request.array,
                         reader.arrays()[index].is_integer ? "integers" : "floats", extent.item_bytes,
                         element_name(*request.element));
-    if (extent.big_endian || extent.rows_are_split)
-      return make_error(Errc::unsupported, "the data set '{}' {}", request.array,
-                        extent.big_endian ? "is big endian" : "has rows that are not contiguous");
+    if (extent.big_endian)
+      return make_error(Errc::unsupported, "the data set '{}' is big endian", request.array);
     PENSTOCK_ASSIGN(Hdf5Rows rows, rows_of(file, reader.arrays()[index], extent));
     found.push_back(std::move(rows));
   }
