@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <random>
@@ -169,6 +170,7 @@ int finish_job(const CommandInfo& command, const std::vector<std::string>& argv)
 
 int main_program(const std::vector<std::string>& argv) {
   catch_interrupts();
+  std::signal(SIGCHLD, SIG_DFL);  // if it were ignored, the exit status of child processes would be lost
   if (argv.size() < 2) {
     print_text(overview(), stderr);
     return 2;

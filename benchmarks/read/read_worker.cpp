@@ -277,8 +277,8 @@ Result<void> ReadWorker::inspect(const ReadRun& run, Slot& slot, uint64_t bytes)
   const std::span<const std::byte> sample = slot.buffer.first(slot.entry.length);
   if (run.spec.verify) {
     Result<void> matches = checks_.check_checksum(slot.sample, slot.entry, sample);
-    slot.wrong_checksum = !matches.ok();
-    if (slot.wrong_checksum) return matches;
+    slot.wrong_checksum = !matches.ok() && matches.error().code == Errc::corrupt;
+    if (!matches.ok()) return matches;
   }
   return options_.decode ? checks_.decode(slot.sample, slot.entry, sample, tally_.picture_warnings)
                          : success();

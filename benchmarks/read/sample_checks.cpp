@@ -33,9 +33,12 @@ Result<void> SampleChecks::wrong_length(const SampleList::Sample& entry, uint64_
 Result<void> SampleChecks::check_checksum(uint64_t sample, const SampleList::Sample& entry,
                                           std::span<const std::byte> bytes) {
   const auto crc = unpacker_.crc32c_of(sample, bytes);
-  if (!crc.ok())
-    return make_error(crc.error().code,
-                      "wrong bytes in " + sample_text(work_, entry) + ": " + crc.error().what);
+  if (!crc.ok()) {
+    const Errc code = crc.error().code;
+    const bool wrong = code == Errc::corrupt || code == Errc::truncated;
+    return make_error(wrong ? Errc::corrupt : code, (wrong ? "wrong bytes in " : "cannot unpack ") +
+                                                        sample_text(work_, entry) + ": " + crc.error().what);
+  }
   if (*crc == work_.manifest->sample(sample).crc32c) return success();
   return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +
                                        ": the checksum differs from the manifest's");

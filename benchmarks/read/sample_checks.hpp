@@ -27,8 +27,9 @@ class SampleChecks {
   Result<void> check_length(const SampleList::Sample& entry, uint64_t bytes) const {
     return bytes == entry.length ? success() : wrong_length(entry, bytes);
   }
-  // Fails with `corrupt` if the sample's CRC32C differs from the manifest's. `sample` is the index of the
-  // sample.
+  // Fails with `corrupt` if the sample's CRC32C differs from the manifest's, or its stored bytes are damaged.
+  // Other errors say nothing about the bytes; they are those of SampleUnpacker::open(). `sample` is the index
+  // of the sample.
   Result<void> check_checksum(uint64_t sample, const SampleList::Sample& entry,
                               std::span<const std::byte> bytes);
   // Decodes the sample from JPEG or PNG to RGB, and adds its warnings to `warnings`.

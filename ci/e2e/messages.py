@@ -81,6 +81,7 @@ MESSAGES = {
     "file-in-place-of-folder": "'{name}' in '{other}' is a file where the copy has a folder: remove",
     "files-already-staged": "is in place on tier '{name}'",
     "files-evicted-one-by-one": "evicted one by one instead",
+    "filters-not-loaded": "cannot be loaded (exit code 127)",
     "fio-job-idle": "fio did nothing in this job",
     "folder-in-place-of-file": "'{name}' in '{to}' is a folder where the copy has a file: remove",
     "folder-needs-dot-slash": "the folder of that name is ./data",

@@ -218,6 +218,9 @@ write("good/userblock.h5", userblock_size=1024)
 for libver in ("earliest", "latest"):
     for rows_each in (1, 2, 6):
         write(f"good/chunks-{rows_each}-{libver}.hdf5", chunks=(rows_each, 2, 3), libver=libver)
+    write(f"good/deflate-{libver}.h5", compression="gzip", libver=libver)
+    write(f"good/filters-{libver}.h5", chunks=(4, 1, 2), compression="lzf", shuffle=True, fletcher32=True, libver=libver)
+    write(f"good/cut-{libver}.h5", chunks=(1, 1, 3), libver=libver)
 with h5py.File("good/compact.h5", "w") as f:
     create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     create.set_layout(h5py.h5d.COMPACT)
@@ -228,9 +231,6 @@ with h5py.File("good/many_links.h5", "w") as f:
     for i in range(50):
         f[f"group{i}/nothing{i}"] = "text"
     f["data"], f["label"] = rows, label
-    write(f"good/deflate-{libver}.h5", compression="gzip", libver=libver)
-    write(f"good/filters-{libver}.h5", chunks=(4, 1, 2), compression="lzf", shuffle=True, fletcher32=True, libver=libver)
-    write(f"good/cut-{libver}.h5", chunks=(1, 1, 3), libver=libver)
 with h5py.File("bad/never.h5", "w") as f:
     f.create_dataset("data", (6, 2, 3), "<f4")
 with h5py.File("good/dense.h5", "w", libver="latest") as f:
@@ -285,7 +285,8 @@ json.dump({}, sys.stdout)"""
             damaged = bytearray((self.dir / name / "a.h5").read_bytes())
             damaged[-30] ^= 1
             (self.dir / name / "a.h5").write_bytes(damaged)
-            self.run_cli("verify", name, "--manifest", f"{name}.manifest", expect=1)
+            problem = self.records("verify", name, "--manifest", f"{name}.manifest", expect=1)[0]
+            self.assertEqual((problem["object"], problem["problem"]), ("a.h5", "wrong_bytes"), name)
 
     def test_filters_of_hdf5s_own_library(self):
         """Scale-offset, and a filter (300) that inverts all bytes, and crashes if the first of a chunk is 1."""
@@ -318,11 +319,38 @@ print("{}")"""
                          env=environment)
             self.run_cli("train", "stream", "--data", name, *manifest, "--batch", 2, "--epochs", 1, env=environment)
         self.assertIn("HDF5_PLUGIN_PATH", self.run_cli("describe", "good", "--scan", expect=77).stderr)
+        without = self.records("read", "good", "--manifest", "good.manifest", "--repeat", 1, "--min-time", "0s", "--no-ceiling", "--no-baseline",
+                               expect=77)[0]
+        self.assertEqual(without["verdict"], "skipped")
+        self.assertIn("HDF5_PLUGIN_PATH", without["reason"])
+        problem = self.records("verify", "good", "--manifest", "good.manifest", expect=1)[0]
+        self.assertEqual(problem["problem"], "unreadable")
+        self.assertIn("HDF5_PLUGIN_PATH", problem["detail"])
         if not penstock_cli.SANITIZED:  # the profiler's library reserves much of the addresses
             self.run_cli("profile", "run", "-o", "session", "--", penstock_cli.PENSTOCK, "verify", "scaled", "--manifest", "scaled.manifest")
         crashed = self.run_cli("describe", "bad", "--scan", "--checksum", expect=1, env=plug_in).stderr
         self.assertIn(message("library-crashed", signal=signal.SIGABRT.value), crashed)
         self.assertIn("'a.h5'", crashed)
+        done = subprocess.run(["sh", "-c", "trap '' CHLD; exec \"$@\"", "sh", penstock_cli.PENSTOCK, "describe", "bad", "--scan", "--checksum", "--no-config"],
+                              cwd=self.dir, env=plug_in, capture_output=True, text=True, check=False)
+        self.assertIn(message("library-crashed", signal=signal.SIGABRT.value), done.stderr)
+
+    @unittest.skipIf(penstock_cli.SANITIZED, "copies a program of hundreds of megabytes")
+    def test_a_filter_program_that_cannot_be_loaded_is_no_damage(self):
+        self.python("numpy, h5py", """
+with h5py.File("a.h5", "w") as f:
+    f.create_dataset("data", data=numpy.arange(24, dtype="<f4").reshape(6, 4), chunks=(4, 3), scaleoffset=3)
+print("{}")""")
+        (self.dir / "data").mkdir()
+        (self.dir / "a.h5").rename(self.dir / "data" / "a.h5")
+        (self.dir / "bin").mkdir()
+        shutil.copy(penstock_cli.PENSTOCK, self.dir / "bin" / "penstock")
+        (self.dir / "bin" / "penstock_hdf5_filters").write_text("#!/bin/sh\nexit 127\n")
+        (self.dir / "bin" / "penstock_hdf5_filters").chmod(0o755)
+        done = subprocess.run([self.dir / "bin" / "penstock", "describe", "data", "--scan", "--no-config"], cwd=self.dir, capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.returncode, 77, done.stderr)
+        self.assertIn(message("filters-not-loaded"), done.stderr)
 
     def test_a_chunk_without_bytes_is_damage(self):
         content = bytearray((penstock_cli.SOURCE / "datagen" / "fuzz_seeds" / "format_hdf5" / "gzip_rows_early.h5").read_bytes())
@@ -345,6 +373,11 @@ print("{}")"""
             self.assertEqual("--set field=masks" in done.stderr, equal == 1)
             found = [crc for _, _, _, crc in ManifestFile(self.dir / f"{name}.manifest").samples]
             self.assertEqual(found, [crc32c(arrays[name][16 * i:16 * i + 16]) for i in range(3)])
+        (self.dir / "blank").mkdir()
+        (self.dir / "blank" / "a.npz").write_bytes(npz(*((f"{name} eye.npy", npy("|u1", (3, 4, 4), content)) for name, content in arrays.items())))
+        self.assertIn("--set 'field=masks eye'", self.run_cli("describe", "blank", "--scan").stderr)
+        for words in (("--set", "field="), ("--set", "field=images", "--set", "field=masks")):
+            self.run_cli("train", "stream", "--data", "two", "--scan", "--steps", 1, *words, expect=2)
         self.assertIn("'images', 'masks'", self.run_cli("describe", "two", "--scan", "--set", "field=x", expect=77).stderr)
         with zipfile.ZipFile(self.dir / "two" / "b.npz", "w", zipfile.ZIP_LZMA) as archive:
             archive.writestr("x.npy", npy("|u1", (3, 4), bytes(12)))

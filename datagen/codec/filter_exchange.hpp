@@ -30,7 +30,7 @@ struct FilterQuestion {
 
 struct FilterAnswer {
   uint32_t is_done = 0;
-  std::array<char, 512> reason{};  // why not, in HDF5's words; ends with a zero
+  std::array<char, 512> reason{};  // why not: HDF5's own message; ends with a zero
 };
 
 // The memory: the question, the answer, a file that the program makes around the chunk (headers, then the

@@ -2,7 +2,7 @@
 // Lock: the one of kept connections and the one of known filters; neither is held while the library works.
 // Memory: shared with the process, which can write to it at any time. So what it wrote is copied before it is
 // used, and this program takes no number from it. It cannot make the memory smaller (F_SEAL_SHRINK).
-// Signals: the process blocks those that a terminal sends. Ctrl-C ends the wait here, and then the process.
+// Signals: the process blocks SIGINT, SIGHUP and SIGTERM. Ctrl-C ends the wait here, and then the process.
 // Crash: if this program dies, the process reads the end of its stdin and ends. If it is in the library then,
 // an alarm ends it.
 #include "datagen/codec/library_filters.hpp"
@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "datagen/codec/filter_exchange.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/limits.hpp"
 #include "io_backends/core/ranks/module.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -97,6 +98,7 @@ std::unique_ptr<LibraryFilters> LibraryFilters::take() {
 }
 
 void LibraryFilters::keep(std::unique_ptr<LibraryFilters> connection) {
+  if (connection->timeouts_ > 0) return;  // they say nothing about the chunks of the next object
   const std::lock_guard lock(kept().mutex);
   kept().connections.push_back(std::move(connection));
 }
@@ -133,7 +135,11 @@ Result<void> LibraryFilters::reserve(size_t bytes) {
 // Threads may hold locks while posix_spawn() makes the process: it runs no code of this program.
 Result<void> LibraryFilters::start() {
   if (process_ > 0) return success();
-  PENSTOCK_ASSIGN(std::string path, module_path(kFilterProgram));
+  Result<std::string> found = module_path(kFilterProgram);
+  if (!found.ok())
+    return make_error(found.error().code, "{}: install HDF5's library (Debian: libhdf5-dev) and build again",
+                      found.error().what);
+  std::string path = *std::move(found);
   int pair[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
     return with_reason(Errc::exhausted, "cannot start", path);
@@ -172,22 +178,32 @@ Result<void> LibraryFilters::start() {
 void LibraryFilters::stop() {
   socket_ = Fd();
   if (process_ <= 0) return;
-  ::kill(process_, SIGKILL);
-  static_cast<void>(retry_eintr([&] { return ::waitpid(process_, nullptr, 0); }));
+  // If SIGCHLD is ignored, the number of a process that has ended may be that of another one.
+  if (retry_eintr([&] { return ::waitpid(process_, nullptr, WNOHANG); }) == 0) {
+    ::kill(process_, SIGKILL);
+    static_cast<void>(retry_eintr([&] { return ::waitpid(process_, nullptr, 0); }));
+  }
   process_ = -1;
 }
 
 // The error of a process that ended without an answer.
 Error LibraryFilters::ended() {
   int status = 0;
-  ::kill(process_, SIGKILL);  // in case it has only closed its stdin; it changes nothing if it has ended
-  const pid_t waited = retry_eintr([&] { return ::waitpid(process_, &status, 0); });
+  pid_t waited = retry_eintr([&] { return ::waitpid(process_, &status, WNOHANG); });
+  if (waited == 0) {  // it runs, and has only closed its stdin, or it is just ending
+    ::kill(process_, SIGKILL);
+    waited = retry_eintr([&] { return ::waitpid(process_, &status, 0); });
+  }
   process_ = -1;
   socket_ = Fd();
   if (const auto stopped = check_interrupt(); !stopped.ok()) return stopped.error();
   if (waited < 0) return make_error(Errc::io, "{} ended without an answer", kFilterProgram);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kFilterNoMemory)
     return make_error(Errc::exhausted, "no memory for {}{}", kFilterProgram, memory_limit_text());
+  constexpr int kNotLoaded = 127;  // of the loader of programs
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kNotLoaded)
+    return make_error(Errc::unsupported, "{} cannot be loaded (exit code 127): ldd {} names what it lacks",
+                      kFilterProgram, shell_word(module_path(kFilterProgram).value_or(kFilterProgram)));
   if (WIFEXITED(status))
     return make_error(Errc::corrupt, "HDF5's library ended its process (exit code {})", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
@@ -229,7 +245,7 @@ Result<void> LibraryFilters::wait_for_answer(std::chrono::seconds timeout) {
     if (steady_clock::now() < due) continue;
     stop();
     ++timeouts_;
-    return make_error(Errc::timed_out, "HDF5's library gave no answer in {} s", timeout.count());
+    return make_error(Errc::unsupported, "HDF5's library gave no answer in {} s", timeout.count());
   }
   char byte = 0;
   if (retry_eintr([&] { return ::recv(socket_.get(), &byte, 1, 0); }) != 1) return ended();
@@ -238,7 +254,7 @@ Result<void> LibraryFilters::wait_for_answer(std::chrono::seconds timeout) {
 
 Result<void> LibraryFilters::find(uint16_t number) {
   static std::mutex mutex;
-  static std::map<uint16_t, bool> known;  // what the library said
+  static std::map<uint16_t, bool> known;  // the library's answers
   std::optional<bool> found;
   {
     const std::lock_guard lock(mutex);
@@ -250,9 +266,9 @@ Result<void> LibraryFilters::find(uint16_t number) {
     question.filters[0].number = number;
     PENSTOCK_TRY(library->reserve(kFilterStoredOffset));
     if (const auto asked = library->ask(question); !asked.ok()) {
-      if (asked.error().code != Errc::unsupported) return asked;
-      return make_error(Errc::unsupported, "{}: install HDF5's library (Debian: libhdf5-dev) and build again",
-                        asked.error().what);
+      // No byte of a file was sent, so none is damaged.
+      const Errc code = asked.error().code == Errc::corrupt ? Errc::unsupported : asked.error().code;
+      return make_error(code, "{}", asked.error().what);
     }
     FilterAnswer answer;
     std::memcpy(&answer, library->memory_.data() + kFilterAnswerOffset, sizeof answer);
@@ -288,7 +304,7 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
     if (filter.parameters.size() > ChunkFilter::kMostParameters)
       return make_error(Errc::invalid_argument, "a filter with {} parameters", filter.parameters.size());
   if (timeouts_ >= kMostTimeouts)
-    return make_error(Errc::timed_out, "a chunk was not tried: HDF5's library gave no answer for {} others",
+    return make_error(Errc::unsupported, "a chunk was not tried: HDF5's library gave no answer for {} others",
                       timeouts_);
   const size_t result_offset = filter_result_offset(stored.size());
   PENSTOCK_TRY(reserve(result_offset + size_t(chunk_bytes)));
@@ -310,6 +326,9 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
   std::memcpy(&answer, memory_.data() + kFilterAnswerOffset, sizeof answer);
   if (answer.is_done == 0) {
     stop();  // a damaged chunk may have damaged the library's memory
+    for (const ChunkFilter& filter : filters)
+      if (const auto found = filter.needs_library() ? find(filter.number) : success(); !found.ok())
+        return failed(found.error());
     const std::string reason(answer.reason.data(), ::strnlen(answer.reason.data(), answer.reason.size()));
     return failed(make_error(Errc::corrupt, "HDF5's library reports '{}'", reason));
   }

@@ -181,7 +181,7 @@ class ContentReader {
         if (!unreadable) unreadable = std::move(inspected).error();
         continue;
       }
-      ++(manifest_.sample(index).length == 0 ? content.empty_samples : content.samples);
+      ++(manifest_.extent(index).bytes == 0 ? content.empty_samples : content.samples);
       content.bytes += manifest_.sample(index).length;
     }
     if (unreadable && content.samples + content.empty_samples == 0) return *std::move(unreadable);
@@ -266,16 +266,19 @@ class ContentReader {
     const SampleEntry& sample = manifest_.sample(index);
     const std::string location =
         fmt::format("'{}' at byte {}", manifest_.object_name(sample.object, name_), sample.offset);
+    // Whether a sample in another form is a picture is known only after the form is undone.
+    const bool is_certain = sample.form == 0 || pictures_.is_picture({}, object_is_picture_);
     if (sample.length > kMostPictureBytes) {
-      pictures_.record_failure(location,
-                               std::to_string(sample.length) + " bytes are too large to be decoded here");
+      if (is_certain)
+        pictures_.record_failure(location,
+                                 std::to_string(sample.length) + " bytes are too large to be decoded here");
       return success();
     }
     const auto opened = opener_.open(index, picture_);
     if (opened.ok())
       return pictures_.is_picture(*opened, object_is_picture_) ? pictures_.add(*opened, location) : success();
     if (!concerns_object(opened.error())) return opened.error();
-    pictures_.record_failure(location, opened.error().message());
+    if (is_certain) pictures_.record_failure(location, opened.error().message());
     return success();
   }
 

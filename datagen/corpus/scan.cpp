@@ -25,6 +25,7 @@
 #include "datagen/objects/folder_walk.hpp"
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/core/cli/progress.hpp"
+#include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/tiers/tier.hpp"
 
@@ -119,8 +120,8 @@ class SampleLister {
     const Format::LeftOutParts& equal = scanned.equal_arrays;
     if (equal.count > 0 && report_.equal_arrays == 0)
       first_equal_ =
-          fmt::format("{} next to {} in {}: add --set field={} to take it", quoted_name(equal.first_name),
-                      quoted_name(equal.reason), quoted_name(name), equal.first_name);
+          fmt::format("{} next to {} in {}: add --set {} to take it", quoted_name(equal.first_name),
+                      quoted_name(equal.reason), quoted_name(name), shell_word("field=" + equal.first_name));
     report_.equal_arrays += equal.count;
     if (scanned.labels.too_many()) labels_.discard_all();
     label_numbers_.clear();
@@ -249,10 +250,11 @@ Result<Manifest> with_checksums(Tier& tier, const Manifest& manifest, unsigned t
   Progress progress_bar(progress, "checksums", manifest.objects(), "files");
   const auto read_object = [&](unsigned worker, uint64_t object) -> Result<void> {
     PENSTOCK_ASSIGN(const auto reader, tier.backend->open(manifest.object_name(object, names[worker])));
-    const auto store_crc = [&](uint64_t sample, uint32_t crc) {
+    const auto store_crc = [&](uint64_t sample, const Result<uint32_t>& crc) -> Result<void> {
       SampleEntry entry = manifest.sample(sample);
-      entry.crc32c = crc;
+      PENSTOCK_ASSIGN(entry.crc32c, crc);
       builder.set_sample(sample, entry);
+      return success();
     };
     PENSTOCK_ASSIGN(const uint32_t whole,
                     checksums_of(*reader, manifest, index, object, buffers[worker], store_crc));

@@ -45,7 +45,9 @@ Result<void> ObjectWindow::slide(uint64_t offset, size_t length) {
       std::max<uint64_t>(offset - begin + length, is_near ? kWindowBytes : kDistantReadBytes);
   const auto bytes = size_t(std::min<uint64_t>({wanted_bytes, size_ - begin, kWindowBytes}));
   begin_ = end_ = begin;
-  PENSTOCK_TRY(reader_->read_at(begin, buffer_.first(bytes)));
+  Result<void> read = reader_->read_at(begin, buffer_.first(bytes));
+  has_read_error_ = has_read_error_ || !read.ok();
+  PENSTOCK_TRY(std::move(read));
   end_ = begin + bytes;
   return success();
 }

@@ -28,6 +28,8 @@ class ObjectWindow final : public ByteWindow {
       : reader_(&reader), name_(object.name), size_(object.bytes) {}
 
   uint64_t size() const { return size_; }  // bytes of the object, from its Entry
+  // Whether a read of the object has failed. If not, an error is about the bytes that were read.
+  bool has_read_error() const { return has_read_error_; }
 
   // The `length` bytes at `offset`. `length` is at most kMostReadBytes. `truncated` if the object does not
   // contain all of them.
@@ -52,6 +54,7 @@ class ObjectWindow final : public ByteWindow {
   Buffer buffer_;
   uint64_t begin_ = 0;  // the window has the bytes [begin_, end_) of the object
   uint64_t end_ = 0;
+  bool has_read_error_ = false;
 };
 
 }  // namespace penstock

@@ -1,5 +1,5 @@
 // penstock_hdf5_filters: undoes the filters of chunks with HDF5's own library, for LibraryFilters
-// (library_filters.hpp), which starts it. What a damaged chunk does to the library stays in this process.
+// (library_filters.hpp), which starts it. If a damaged chunk crashes the library, only this process ends.
 //
 // HDF5 has no function that undoes filters of given bytes. So each chunk becomes a file of its own, in
 // memory: a dataset of bytes with this one chunk and these filters. H5Dread() then undoes them. Source of the
@@ -119,7 +119,7 @@ std::string reason_of_library() {
 std::string read_chunk(std::span<std::byte> file, std::span<std::byte> result) {
   chunk_to_take = result;
   taken.reset();
-  // HDF5 looks for a file of that name and wants none; it takes files of one name for the same.
+  // HDF5 fails if there is a file of this name. It takes two open files of one name for the same file.
   static uint64_t number = 0;
   const std::string name = fmt::format("/dev/null/{}", ++number);
   constexpr size_t kIncrement = size_t{1} << 20U;
@@ -154,7 +154,7 @@ bool can_undo(uint16_t number) {
 }
 
 // A chunk may make a filter ask for any amount of memory. It gets what this program has from the beginning (a
-// preloaded profiler or a sanitizer reserve much), and a few times what an honest chunk needs.
+// preloaded profiler or a sanitizer reserve much), and a few times the bytes of a chunk.
 void limit_memory(size_t shared_bytes) {
   static const uint64_t first_bytes = [] {
     uint64_t pages = 0;

@@ -227,7 +227,7 @@ TEST_F(Hdf5Filters, AHangEndsAndTheNextChunkIsRead) {
   LibraryChunk bad = good;
   bad.stored.front() = std::byte{2};
   LibraryFilters library(std::chrono::seconds(5));
-  EXPECT_ERRC(Errc::timed_out, library.undo(bad.filters, 0, bad.stored, bad.plain.size()));
+  EXPECT_ERRC(Errc::unsupported, library.undo(bad.filters, 0, bad.stored, bad.plain.size()));
   EXPECT_OK(library.undo(good.filters, 0, good.stored, good.plain.size()));
 }
 
@@ -237,9 +237,27 @@ TEST_F(Hdf5Filters, AfterThreeHangsNothingIsTried) {
   LibraryFilters library(std::chrono::seconds(0));
   for (int i = 0; i < 4; ++i) {
     const auto failed = library.undo(bad.filters, 0, bad.stored, bad.plain.size());
-    ASSERT_TRUE(fails_with(Errc::timed_out, failed));
+    ASSERT_TRUE(fails_with(Errc::unsupported, failed));
     EXPECT_EQ(failed.error().what.find("not tried") != std::string::npos, i == 3) << failed.error().what;
   }
+}
+
+TEST_F(Hdf5Filters, AConnectionThatWaitedInVainIsNotKept) {
+  LibraryChunk bad = inverted(1000);
+  bad.stored.front() = std::byte{2};
+  auto library = std::make_unique<LibraryFilters>(std::chrono::seconds(0));
+  EXPECT_ERRC(Errc::unsupported, library->undo(bad.filters, 0, bad.stored, bad.plain.size()));
+  LibraryFilters::keep(std::move(library));
+  EXPECT_OK(opened(inverted(1000)));  // the connection that was kept last is used first; it would not wait
+}
+
+// A filter that is missing is no damage of the chunk.
+TEST_F(Hdf5Filters, AMissingPlugInIsNamed) {
+  LibraryChunk chunk = inverted(1000);
+  chunk.filters.front().number = 302;
+  const auto missing = opened(chunk);
+  ASSERT_TRUE(fails_with(Errc::unsupported, missing));
+  EXPECT_NE(missing.error().what.find("HDF5_PLUGIN_PATH"), std::string::npos) << missing.error().what;
 }
 
 TEST_F(Hdf5Filters, TooManyFiltersOrParametersAreRefused) {
@@ -339,7 +357,7 @@ TEST_F(Hdf5Filters, FewBytesMayHoldALargeChunk) {
 }
 
 // Bytes of chunks at random. Whatever the library does with them, the answer is a whole chunk or `corrupt`,
-// and the next honest chunk comes back.
+// and the next chunk that is not damaged comes back.
 TEST_F(Hdf5Filters, DamagedChunksAreErrorsOrWholeChunks) {
   const LibraryChunk chunks[] = {
       written(H5T_STD_I32LE, 500, [](hid_t how) { H5Pset_scaleoffset(how, H5Z_SO_INT, 0); }),

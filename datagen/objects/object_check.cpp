@@ -61,6 +61,11 @@ Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buf
 
 namespace {
 
+// Whether the bytes of a sample that has a form were read, and are damaged.
+bool is_damage(const Error& error, const ObjectWindow& window) {
+  return !window.has_read_error() && (error.code == Errc::corrupt || error.code == Errc::truncated);
+}
+
 // Computes the CRC32C of those samples of an object that have forms.
 class UnpackedCrcs {
  public:
@@ -68,7 +73,13 @@ class UnpackedCrcs {
       : samples_(manifest),
         window_(reader, {.name = std::string(manifest.object_name(object, name_)),
                          .bytes = manifest.object_bytes(object)}) {}
-  Result<uint32_t> crc32c_of(uint64_t sample) { return samples_.crc32c_of(sample, window_); }
+  // Passes the CRC32C of a sample to `visit`, or the error if its bytes are damaged. Fails with any other
+  // error.
+  Result<void> visit(uint64_t sample, const VisitCrc& visit) {
+    const Result<uint32_t> crc = samples_.crc32c_of(sample, window_);
+    if (!crc.ok() && !is_damage(crc.error(), window_)) return crc.error();
+    return visit(sample, crc);
+  }
 
  private:
   std::string name_;
@@ -124,12 +135,11 @@ class PieceReader {
 }  // namespace
 
 Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
-                              uint64_t object, Buffer& buffer,
-                              const std::function<void(uint64_t sample, uint32_t crc)>& visit) {
+                              uint64_t object, Buffer& buffer, const VisitCrc& visit) {
   const uint64_t bytes = manifest.object_bytes(object);
   if (manifest.one_object_per_sample()) {
     PENSTOCK_ASSIGN(const uint32_t crc, crc32c_of(reader, 0, bytes, buffer));
-    visit(object, crc);
+    PENSTOCK_TRY(visit(object, crc));
     return crc;
   }
   PieceReader pieces(reader, bytes, buffer);
@@ -138,19 +148,14 @@ Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const Ob
   if (manifest.forms() > 0) unpacked_crcs.emplace(reader, manifest, object);
   Result<void> visited = index.for_each_sample(object, [&](uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
-    if (entry.form != 0) {
-      PENSTOCK_ASSIGN(const uint32_t crc, unpacked_crcs->crc32c_of(sample));
-      visit(sample, crc);
-      return success();
-    }
+    if (entry.form != 0) return unpacked_crcs->visit(sample, visit);
     const bool is_in_order =
         entry.offset >= pieces.position() && entry.offset <= bytes && entry.length <= bytes - entry.offset;
     if (is_in_order) PENSTOCK_TRY(pieces.next(entry.offset - pieces.position()));
     PENSTOCK_ASSIGN(const uint32_t crc, is_in_order
                                             ? pieces.next(entry.length)
                                             : crc32c_of(reader, entry.offset, entry.length, second_buffer));
-    visit(sample, crc);
-    return success();
+    return visit(sample, crc);
   });
   PENSTOCK_TRY(std::move(visited));
   PENSTOCK_TRY(pieces.next(pieces.left()));
@@ -239,11 +244,16 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
     verdict = {ObjectState::wrong_bytes,
                fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, expected, where)};
   };
-  const auto compare_sample = [&](uint64_t sample, uint32_t crc) {
+  const auto compare_sample = [&](uint64_t sample, const Result<uint32_t>& crc) {
     // Only the first wrong sample of an object goes into the verdict.
+    if (!manifest.facts().checksums || verdict.state != ObjectState::right) return success();
+    const std::string where = manifest.one_object_per_sample() ? "" : fmt::format(" (sample {})", sample);
     const uint32_t expected = manifest.sample(sample).crc32c;
-    if (!manifest.facts().checksums || crc == expected || verdict.state != ObjectState::right) return;
-    is_wrong(crc, expected, manifest.one_object_per_sample() ? "" : fmt::format(" (sample {})", sample));
+    if (!crc.ok())
+      verdict = {ObjectState::wrong_bytes, crc.error().message() + where};
+    else if (*crc != expected)
+      is_wrong(*crc, expected, where);
+    return success();
   };
   if (const auto expected = manifest.object_crc32c(object)) {
     const auto crc = checksums_of(**reader, manifest, index, object, buffer, compare_sample);
@@ -257,11 +267,9 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
   if (manifest.forms() > 0) unpacked_crcs.emplace(**reader, manifest, object);
   const Result<void> compared = index.for_each_sample(object, [&](uint64_t sample) -> Result<void> {
     const SampleEntry& entry = manifest.sample(sample);
-    PENSTOCK_ASSIGN(const uint32_t crc, entry.form != 0
-                                            ? unpacked_crcs->crc32c_of(sample)
-                                            : crc32c_of(**reader, entry.offset, entry.length, buffer));
-    compare_sample(sample, crc);
-    return success();
+    if (entry.form != 0) return unpacked_crcs->visit(sample, compare_sample);
+    PENSTOCK_ASSIGN(const uint32_t crc, crc32c_of(**reader, entry.offset, entry.length, buffer));
+    return compare_sample(sample, crc);
   });
   if (!compared.ok()) return verdict_of(compared.error());
   return verdict;

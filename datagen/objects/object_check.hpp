@@ -46,8 +46,8 @@ enum class ObjectState : uint8_t {
   vanished,
   shrunk,
   grown,
-  wrong_bytes,  // correct size, but a wrong checksum
-  unreadable,   // the storage failed to return its bytes
+  wrong_bytes,  // correct size, but a wrong checksum, or bytes that cannot be decompressed
+  unreadable,   // the storage failed to return its bytes, or this machine lacks what unpacks them
 };
 std::string_view object_state_name(ObjectState state);  // such as "wrong_bytes"
 
@@ -63,13 +63,15 @@ struct ObjectVerdict {
 // bytes (1 MiB if that is 0). After Ctrl-C it returns Errc::interrupted before it reads another piece.
 Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buffer& buffer);
 
-// Reads a whole object in one pass. Calls `visit` with each sample and its CRC32C, and returns the CRC32C of
+// Gets the CRC32C of a sample, or the error of a sample that has a form and whose stored bytes are damaged.
+using VisitCrc = std::function<Result<void>(uint64_t sample, const Result<uint32_t>& crc)>;
+
+// Reads a whole object in one pass. Calls `visit` for each sample until it fails, and returns the CRC32C of
 // the object. A sample is read a second time if it begins before the end of a sample that comes earlier in
 // the manifest, or if it has a form; its CRC32C is that of its bytes when the form is undone. Reads in
 // pieces, as crc32c_of() does.
 Result<uint32_t> checksums_of(Reader& reader, const Manifest& manifest, const ObjectIndex& index,
-                              uint64_t object, Buffer& buffer,
-                              const std::function<void(uint64_t sample, uint32_t crc)>& visit);
+                              uint64_t object, Buffer& buffer, const VisitCrc& visit);
 
 // Whether the object caused the error, because it is missing, cut or unreadable. Other causes are an
 // interrupt, a machine that has run out of a resource, or a bug of the program.

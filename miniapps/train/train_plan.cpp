@@ -30,13 +30,18 @@ constexpr uint64_t kLoadPrefetch = 255;
 
 Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& assignments) {
   std::vector<OptionWord> pairs;
+  bool has_field = false;
   for (const std::string& assignment : assignments) {
     const size_t equals = assignment.find('=');
     if (equals == 0 || equals == std::string::npos)
       return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '" + assignment + "'");
     // field=NAME is a setting of the scan (corpus_request()); no app has an option of this name.
     std::string key = assignment.substr(0, equals);
-    if (key != "field") pairs.push_back({std::move(key), assignment.substr(equals + 1)});
+    if (key != "field") {
+      pairs.push_back({std::move(key), assignment.substr(equals + 1)});
+    } else if (std::exchange(has_field, true) || equals + 1 == assignment.size()) {
+      return make_error(Errc::invalid_argument, "--set takes one field=NAME, not '" + assignment + "'");
+    }
   }
   return Options::parse(app.options, pairs, std::string(app.name) + " option");
 }
@@ -215,7 +220,9 @@ size_t TrainPlan::queue_depth(const Tier& tier) const {
 // samples are first loaded into memory.
 BatchShape TrainPlan::batch_shape(bool in_place) const {
   const Manifest& manifest = corpus.manifest;
-  const uint64_t mean_bytes = manifest.payload_bytes() / std::max<uint64_t>(1, manifest.samples());
+  // The loader first copies the stored bytes of a sample, and then undoes its form in the same memory.
+  const uint64_t most_bytes = std::max(manifest.payload_bytes(), bytes_of_samples(manifest));
+  const uint64_t mean_bytes = most_bytes / std::max<uint64_t>(1, manifest.samples());
   const size_t slot_bytes = transform().slot_bytes;
   const bool one_slot = in_memory() || files() != nullptr;
   return {.samples = one_slot ? 1 : size_t(step_samples()),
