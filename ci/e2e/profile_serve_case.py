@@ -16,7 +16,7 @@ import textwrap
 import time
 import unittest
 
-from penstock_cli import BUILD, PATIENCE_S, PENSTOCK, SANITIZED, SOURCE
+from penstock_cli import BUILD, PATIENCE_S, PENSTOCK, SANITIZED, SOURCE, has_library
 
 LIBRARY = BUILD / "libpenstock_profile.so"
 SEEDS = SOURCE / "profiling" / "fuzz_seeds" / "session"
@@ -182,16 +182,11 @@ def code(answer):
     return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.1 ") else None
 
 
-def has_serve():
-    rows = subprocess.run([PENSTOCK, "--version", "--json"], capture_output=True, text=True, check=True).stdout
-    return any(row["name"] == "cpp-httplib" and row["present"] for row in map(json.loads, rows.splitlines()))
-
-
 class ServeTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.maxDiff = None
-        if not has_serve():
+        if not has_library("cpp-httplib"):
             raise unittest.SkipTest("this build lacks cpp-httplib")
 
     def setUp(self):

@@ -1,5 +1,5 @@
-// Reads the heads of requests and writes the heads of answers with cpp-httplib. No other source includes its
-// header, because it is large.
+// Reads the first lines of requests and writes the heads of answers with cpp-httplib. No other source
+// includes its header, because it is large.
 //
 // httplib reads and writes messages only in Server::process_request(), which takes a stream. Here the stream
 // is a buffer in memory, so httplib opens no socket and starts no thread. The pre-routing handler gets the
@@ -8,7 +8,6 @@
 #include <httplib.h>
 #include <signal.h>
 
-#include "io_backends/core/text.hpp"
 #include "profiling/serve/http_request.hpp"
 #include "profiling/serve/http_response.hpp"
 
@@ -46,15 +45,15 @@ class MessageServer : public httplib::Server {
 
 }  // namespace
 
-std::optional<HttpRequest> read_head(const std::string& head) {
+std::optional<HttpRequest> read_request_line(const std::string& line) {
   std::optional<HttpRequest> result;
-  MessageServer::answer(head, [&](const httplib::Request& request, httplib::Response& /*response*/) {
-    result.emplace();
-    result->method = request.method;
-    result->path = request.path;
-    result->query.assign(request.params.begin(), request.params.end());
-    for (const auto& [name, value] : request.headers) result->headers.emplace_back(lower_case(name), value);
-  });
+  MessageServer::answer(line + "\r\n\r\n",
+                        [&](const httplib::Request& request, httplib::Response& /*response*/) {
+                          result.emplace();
+                          result->method = request.method;
+                          result->path = request.path;
+                          result->query.assign(request.params.begin(), request.params.end());
+                        });
   return result;
 }
 

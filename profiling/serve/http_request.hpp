@@ -18,7 +18,7 @@ struct HttpRequest {
   std::string method;                                        // as sent: "GET"
   std::string path;                                          // decoded, without the query; begins with '/'
   std::vector<std::pair<std::string, std::string>> query;    // decoded parameters
-  std::vector<std::pair<std::string, std::string>> headers;  // names in lower case, equal ones in sequence
+  std::vector<std::pair<std::string, std::string>> headers;  // as sent, but names in lower case
   std::string body;
 
   // The value of the first entry with this name; nullopt if there is none.
@@ -43,8 +43,8 @@ struct ParsedRequest {
 // control characters.
 ParsedRequest parse_request(std::string_view received);
 
-// Reads the first line and the headers of a request with cpp-httplib, which accepts more than
-// parse_request(). `head` ends with an empty line. Returns nullopt if cpp-httplib refuses it.
-std::optional<HttpRequest> read_head(const std::string& head);
+// Reads the method, the path and the query from the first line of a request, with cpp-httplib. It accepts
+// more than parse_request(). Returns nullopt if it does not accept the line.
+std::optional<HttpRequest> read_request_line(const std::string& line);
 
 }  // namespace penstock

@@ -40,6 +40,30 @@ TEST(HttpRequest, AWholeRequestIsParsed) {
   EXPECT_EQ(parsed.request.body, "body");
 }
 
+TEST(HttpRequest, ValuesOfParametersMayHaveAnyCharacter) {
+  const ParsedRequest parsed = parse_request(get("/x?a=b=c&d=e?f&g?=h&=&i&j=%3d%3F"));
+  ASSERT_EQ(parsed.state, State::whole);
+  EXPECT_EQ(parsed.request.parameter("a"), "b=c");
+  EXPECT_EQ(parsed.request.parameter("d"), "e?f");
+  EXPECT_EQ(parsed.request.parameter("g?"), "h");
+  EXPECT_EQ(parsed.request.parameter("i"), "");
+  EXPECT_EQ(parsed.request.parameter("j"), "=?");
+}
+
+// A header's value has no encoding: a '%' stands for itself.
+TEST(HttpRequest, HeadersAreNotDecoded) {
+  const ParsedRequest parsed = parse_request(
+      "GET / HTTP/1.1\r\nHost: 127.0.0.1%3A1\r\nOrigin: http%3A//a\r\nX: a%0d%0ab\r\nRange: "
+      "bytes=0-1\r\n\r\n");
+  ASSERT_EQ(parsed.state, State::whole);
+  EXPECT_EQ(parsed.request.header("host"), "127.0.0.1%3A1");
+  EXPECT_EQ(parsed.request.header("origin"), "http%3A//a");
+  EXPECT_EQ(parsed.request.header("x"), "a%0d%0ab");
+  EXPECT_EQ(parsed.request.headers.size(), 4U) << "nothing is added";
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: a\r\nContent-Length: %33\r\n\r\nabc"), 400);
+  EXPECT_EQ(status_of("GET / HTTP/1.1\r\nHost: a\r\nExpect: 100%2dcontinue\r\n\r\n"), 417);
+}
+
 TEST(HttpRequest, IsIncompleteUntilItsLastByte) {
   const std::string text = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
   for (size_t length = 0; length < text.size(); ++length)
