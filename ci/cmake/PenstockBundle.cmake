@@ -4,9 +4,12 @@
 file(RELATIVE_PATH PENSTOCK_BUNDLED ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/penstock)
 
 # RPATH, not RUNPATH: it also applies to the libraries that the libraries need. Without a bundle it names a folder that does not exist.
+# A build has the RPATH of an installation: CMake would add ':' to make another one as long, and the loader would then look for every
+# library in the current folder first, where anybody may have put one.
 function(penstock_use_bundled_libraries target folder)
   if(TARGET ${target})
-    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${folder}" BUILD_RPATH "$ORIGIN/${folder}")
+    set_target_properties(${target} PROPERTIES INSTALL_RPATH "$ORIGIN/${folder}" BUILD_WITH_INSTALL_RPATH ON
+                                               INSTALL_RPATH_USE_LINK_PATH ON)
     target_link_options(${target} PRIVATE -Wl,--disable-new-dtags)
   endif()
 endfunction()

@@ -41,6 +41,13 @@ class MainProgram(penstock_cli.CliTest):
         text = self.run_cli("--version").stdout
         self.assertRegex(text, rf"(?m)^  library +onetbb +present, version {re.escape(libraries['onetbb']['version'])}$")
 
+    def test_libraries_are_never_looked_for_in_the_current_folder(self):
+        """Anybody may have put one there."""
+        done = self.run_cli("--version", env={**os.environ, "LD_DEBUG": "libs"})
+        tried = [line.split("trying file=", 1)[1] for line in done.stderr.splitlines() if "trying file=" in line]
+        self.assertGreater(len(tried), 3)
+        self.assertEqual([path for path in tried if not path.startswith("/")], [])
+
     def test_an_unknown_command_names_the_nearest(self):
         done = self.run_cli("raed", expect=2)
         self.assertIn(message("did-you-mean", name="read"), done.stderr)
