@@ -1,5 +1,6 @@
-// Threads: oneTBB starts its threads when they are first needed, and they wait for work until the process
-// ends. A call of for_each_run() returns when none of them is in its work any more.
+// Threads: few indices are done by threads of their own. oneTBB starts its threads when they are first
+// needed, and they wait for work until the process ends. A call of for_each_run() returns when none of them
+// is in its work any more.
 // Lock: `mutex` guards only the first error. It is not held while `work` runs.
 // Fork: oneTBB's threads are not in a child, so no process may fork while work runs here.
 // Ctrl-C: not checked here; parallel_for() checks it before each index.
@@ -32,7 +33,7 @@ constexpr unsigned kMaxThreads = 1024;
 // Whether the system lets this process have `threads` more threads at once, and a few for other programs.
 // oneTBB ends the process if it cannot start a thread, so this function tries it first.
 bool can_start(unsigned threads) {
-  constexpr unsigned kMargin = 8;
+  constexpr unsigned kMargin = 2;
   std::mutex mutex;
   std::condition_variable changed;
   bool tried = false;
@@ -55,32 +56,48 @@ bool can_start(unsigned threads) {
   return all_started;
 }
 
-// Whether oneTBB can use `threads` threads. The threads that it started for an earlier call still exist.
+// The threads of oneTBB that have worked here and still exist. It may have more: it starts them only when
+// there is work for them.
+std::atomic<unsigned> pool_threads{0};
+
+// Counts the calling thread in pool_threads until it ends.
+void count_pool_thread() {
+  struct Counted {
+    Counted() { pool_threads.fetch_add(1, std::memory_order_relaxed); }
+    Counted(const Counted&) = delete;
+    Counted& operator=(const Counted&) = delete;
+    ~Counted() { pool_threads.fetch_sub(1, std::memory_order_relaxed); }
+  };
+  thread_local const Counted counted;
+}
+
+// Whether oneTBB can use `threads` threads. One of them is the caller.
 bool pool_can_have(unsigned threads) {
-  static std::mutex mutex;
-  static unsigned had = 1;
-  const std::lock_guard lock(mutex);
-  if (threads <= had) return true;
-  if (!can_start(threads)) return false;
-  had = threads;
-  return true;
+  const unsigned existing = 1 + pool_threads.load(std::memory_order_relaxed);
+  return threads <= existing || can_start(threads - existing);
 }
 
 Result<void> on_pool(unsigned threads, const std::function<Result<void>(unsigned)>& work,
                      const std::function<void()>& give_up) {
   // By default oneTBB uses no more threads than there are processors. Here most threads wait for storage.
   static const tbb::global_control kLimit(tbb::global_control::max_allowed_parallelism, kMaxThreads);
+  const std::thread::id caller = std::this_thread::get_id();
   std::mutex mutex;
   Result<void> first_error;
   const auto call = [&](unsigned thread) {
+    if (std::this_thread::get_id() != caller) count_pool_thread();
     Result<void> done = on_threads(
         1, [&](unsigned) { return work(thread); }, IfFewer::go_on, give_up);
     if (done.ok()) return;
     const std::lock_guard lock(mutex);
     if (first_error.ok()) first_error = std::move(done);
   };
-  tbb::task_arena arena{int(threads)};
-  arena.execute([&] { tbb::parallel_for(0U, threads, call, tbb::simple_partitioner()); });
+  try {
+    tbb::task_arena arena{int(threads)};
+    arena.execute([&] { tbb::parallel_for(0U, threads, call, tbb::simple_partitioner()); });
+  } catch (const std::exception& error) {  // oneTBB's own: `call` throws nothing
+    return make_error(Errc::exhausted, "cannot start threads: {}", error.what());
+  }
   return first_error;
 }
 
@@ -115,7 +132,9 @@ Result<void> for_each_run(uint64_t count, unsigned threads, uint64_t max_run,
     return success();
   };
 #ifndef PENSTOCK_THREAD_SANITIZER
-  if (threads > 1 && pool_can_have(threads)) return on_pool(threads, take_runs, stop);
+  // The first use of oneTBB takes 4 ms, in which a thousand small files are read.
+  constexpr uint64_t kFewest = 1024;
+  if (threads > 1 && count >= kFewest && pool_can_have(threads)) return on_pool(threads, take_runs, stop);
 #endif
   return on_threads(threads, take_runs, IfFewer::go_on, stop);
 }

@@ -43,8 +43,8 @@ inline IndexRun take_run(std::atomic<uint64_t>& next_index, uint64_t count, unsi
 // Calls work(thread, run) with runs of consecutive indices, until every index below `count` was in one of
 // them. `thread` is below `threads`, and no two calls with the same `thread` run at the same time. A run has
 // up to `max_run` indices. After an error the other threads finish their runs and take no more. Returns the
-// first error; an exception becomes an error. Uses the threads of oneTBB, or fewer threads of its own where
-// the system refuses them.
+// first error; an exception becomes an error. Uses the threads of oneTBB; threads of its own if `count` is
+// small, and fewer of them where the system refuses threads.
 Result<void> for_each_run(uint64_t count, unsigned threads, uint64_t max_run,
                           const std::function<Result<void>(unsigned thread, IndexRun run)>& work);
 
