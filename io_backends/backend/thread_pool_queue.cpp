@@ -1,7 +1,8 @@
 // A Queue over blocking reads, for back ends without asynchronous calls.
 // Threads: only one thread at a time calls submit(), reap(), in_flight() and the destructor. `depth` threads
 // run work(), each with one blocking read at a time.
-// Lock: mutex_ guards waiting_, done_ and wanted_completions_. It is not held during a read.
+// Lock: mutex_ guards waiting_, done_, wanted_completions_, idle_threads_ and is_ending_. It is not held
+// during a read.
 // Memory: submit() and reap() allocate nothing; a read may. If a read throws, the process ends.
 // Ctrl-C: it ends no wait here. reap() waits until reads have returned, and the destructor waits for all
 // reads.
@@ -10,7 +11,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
-#include <stop_token>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -27,18 +27,27 @@ class ThreadPoolQueue final : public Queue {
   ThreadPoolQueue(Backend& backend, size_t depth)
       : backend_(backend), depth_(depth), waiting_(depth), done_(depth) {
     threads_.reserve(depth);
-    for (size_t i = 0; i < depth; ++i)
-      threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    try {
+      for (size_t i = 0; i < depth; ++i) threads_.emplace_back([this] { work(); });
+    } catch (...) {
+      end_threads();
+      throw;
+    }
   }
+  ~ThreadPoolQueue() override { end_threads(); }
 
   size_t submit(std::span<const Operation> operations, Start /*start*/) override {
     const size_t accepted = std::min(operations.size(), depth_ - in_flight_);
+    size_t woken = 0;
     {
       const std::lock_guard lock(mutex_);
       for (const Operation& operation : operations.first(accepted)) waiting_.push(operation);
+      // The others take the next operation when theirs is done.
+      woken = std::min(accepted, idle_threads_);
+      idle_threads_ -= woken;
     }
     in_flight_ += accepted;
-    for (size_t i = 0; i < accepted; ++i) submitted_.notify_one();
+    for (size_t i = 0; i < woken; ++i) submitted_.notify_one();
     return accepted;
   }
 
@@ -58,11 +67,16 @@ class ThreadPoolQueue final : public Queue {
 
  private:
   // The loop of each thread of the pool: takes an operation from waiting_, does it, and puts its completion
-  // into done_. After a stop request the loop goes on until waiting_ is empty. So all submitted operations
-  // are done before the queue is destroyed.
-  void work(const std::stop_token& stop) {
+  // into done_. When the queue is to end, the loop goes on until waiting_ is empty. So all submitted
+  // operations are done before the queue is destroyed.
+  void work() {
     std::unique_lock lock(mutex_);
-    while (submitted_.wait(lock, stop, [&] { return waiting_.size() > 0; })) {
+    while (true) {
+      while (waiting_.size() == 0 && !is_ending_) {
+        ++idle_threads_;
+        submitted_.wait(lock);
+      }
+      if (waiting_.size() == 0) return;
       const Operation operation = waiting_.pop();
       lock.unlock();
       Completion completion{operation.tag, perform(backend_, operation)};
@@ -73,16 +87,26 @@ class ThreadPoolQueue final : public Queue {
     }
   }
 
+  void end_threads() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_ending_ = true;
+    }
+    submitted_.notify_all();
+    threads_.clear();  // joins them
+  }
+
   Backend& backend_;
   const size_t depth_;
   size_t in_flight_ = 0;  // only submit(), reap() and in_flight() use it
   std::mutex mutex_;
-  std::condition_variable_any submitted_;
+  std::condition_variable submitted_;
   std::condition_variable finished_;
   Fifo<Operation> waiting_;
   Fifo<Completion> done_;
   size_t wanted_completions_ = 0;
-  // The last member, so that the threads are joined before the members that they use are destroyed.
+  size_t idle_threads_ = 0;  // how many wait for submitted_ and were not woken for an operation
+  bool is_ending_ = false;
   std::vector<std::jthread> threads_;
 };
 
