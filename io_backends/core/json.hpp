@@ -98,6 +98,7 @@ class Json {
   }
   template <class T>
   void get_to(std::vector<T>& values) const {
+    values.clear();
     for (const Json& value : elements()) values.push_back(value.get<T>());
   }
   template <class T, size_t N>
@@ -106,6 +107,7 @@ class Json {
   }
   template <class T>
   void get_to(std::map<std::string, T>& members) const {
+    members.clear();
     for (const auto& [name, value] : as_object().items()) members[name] = value.template get<T>();
   }
   const std::string& get_string() const;

@@ -66,7 +66,7 @@ Result<void> append_text(std::string& text, std::string_view raw) {
     if (raw.empty()) break;
     const size_t semicolon = raw.find(';');
     if (semicolon == std::string_view::npos || !append_entity(text, raw.substr(1, semicolon - 1)))
-      return bad_xml("it holds an unknown entity");
+      return bad_xml("it contains an unknown entity");
     raw.remove_prefix(semicolon + 1);
   }
   return success();
@@ -96,7 +96,7 @@ Result<void> visit_element(const pugi::xml_node& element, std::string& path, siz
 
 Result<void> parse_xml(std::string_view xml,
                        const std::function<void(std::string_view path, const std::string& text)>& visit) {
-  if (xml.find('\0') != std::string_view::npos) return bad_xml("it contains a zero");
+  if (xml.find('\0') != std::string_view::npos) return bad_xml("it contains a zero byte");
   pugi::xml_document document;
   // Text of white space alone is kept, because it can be a key. parse_fragment keeps what is outside of the
   // outermost element, which is then refused.
@@ -104,6 +104,8 @@ Result<void> parse_xml(std::string_view xml,
       pugi::parse_cdata | pugi::parse_eol | pugi::parse_ws_pcdata | pugi::parse_fragment;
   const pugi::xml_parse_result parsed =
       document.load_buffer(xml.data(), xml.size(), kOptions, pugi::encoding_utf8);
+  if (parsed.status == pugi::status_out_of_memory)
+    return make_error(Errc::exhausted, "no memory for an answer of {} bytes", xml.size());
   if (!parsed) return bad_xml(parsed.description());
   pugi::xml_node outermost;
   for (const pugi::xml_node& node : document.children()) {

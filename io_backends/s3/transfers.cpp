@@ -23,8 +23,9 @@
 namespace penstock::s3 {
 namespace {
 
-// largest answer that is accepted as text, in bytes; a listing of 1000 long names has 2 MB
-constexpr size_t kMaxTextBytes = size_t{16} << 20U;
+// The largest answer that is accepted as text, in bytes. A listing of 1000 names, of 1024 bytes each, has
+// 4 MB at most. XML that is hostile needs up to 17 times as much memory as it has bytes (parse_xml()).
+constexpr size_t kMaxTextBytes = size_t{8} << 20U;
 constexpr long kBufferBytes = 512L << 10U;  // in bytes; the largest value that libcurl accepts
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{10'000};

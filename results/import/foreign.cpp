@@ -17,7 +17,6 @@
 namespace penstock {
 namespace {
 
-// How deep JSON may be nested; results of these tools need six levels.
 constexpr double kLatestUnixTime_s = 32503680000;            // times after the year 3000 are errors
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8; editors on Windows write it
 // The root's mount point contains every path, so it says nothing about the tier.

@@ -155,7 +155,7 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
 
 Result<StoredRecord> parse_sealed_line(std::string_view line) {
   const std::optional<Json> json = Json::try_parse(line);
-  if (!json) return make_error(Errc::corrupt, "not a record: no JSON ({})", json_fault(line));
+  if (!json) return make_error(Errc::corrupt, "not a record: its JSON cannot be read ({})", json_fault(line));
   StoredRecord parsed;
   PENSTOCK_ASSIGN(parsed.record, record_from_json(*json));
   PENSTOCK_ASSIGN(parsed.seal, check_seal(line, *json));

@@ -26,7 +26,8 @@ namespace {
 std::string why_module_is_missing(std::string_view library) {
   constexpr std::pair<std::string_view, const char*> kModules[] = {{"hdf5", "penstock_hdf5_filters"},
                                                                    {"mpi", "libpenstock_mpi.so"},
-                                                                   {"onednn", "libpenstock_onednn.so"}};
+                                                                   {"onednn", "libpenstock_onednn.so"},
+                                                                   {"xxhash", "libpenstock_profile.so"}};
   for (const auto& [name, file] : kModules) {
     if (name != library) continue;
     const Result<std::string> path = module_path(file);
