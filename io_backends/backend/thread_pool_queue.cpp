@@ -82,8 +82,13 @@ class ThreadPoolQueue final : public Queue {
       Completion completion{operation.tag, perform(backend_, operation)};
       lock.lock();
       done_.push(std::move(completion));
-      // Wakes reap() only once, when all completions that it waits for are there.
-      if (wanted_completions_ != 0 && done_.size() >= wanted_completions_) finished_.notify_one();
+      // Wakes reap() only once, when all completions that it waits for are there, and without the lock, which
+      // reap() needs at once.
+      if (wanted_completions_ == 0 || done_.size() < wanted_completions_) continue;
+      wanted_completions_ = 0;
+      lock.unlock();
+      finished_.notify_one();
+      lock.lock();
     }
   }
 
