@@ -62,6 +62,17 @@ TEST_F(FileSumsTest, AddsUpThreadsLayersAndProcessesOfAFile) {
   EXPECT_EQ(files.at("/data/b").layers_used, 1U << PENSTOCK_POSIX);
 }
 
+// Compressed data are longer for the program than in the file.
+TEST_F(FileSumsTest, WhatHdf5MovesIsNoSizeOfTheFile) {
+  SessionBytes bytes(100);
+  bytes.add_file("/data/a.h5", 100, 2, 1000);
+  bytes.add_file("/data/a.h5", 100, 1, 30'000, PENSTOCK_HDF5);
+  bytes.write(folder_.path());
+  const FileSum file = sums_of(opened()).at("/data/a.h5");
+  EXPECT_EQ(file.size, 2000U);
+  EXPECT_EQ(file.layers[PENSTOCK_HDF5].bytes_read, 30'000U);
+}
+
 // A thread may have two entries of counters for a file: the second one continues the first. So only the first
 // entry contains the thread's first read. The last operation may be a read.
 TEST_F(FileSumsTest, AContinuedEntryCountsAsOneThread) {
