@@ -25,8 +25,8 @@ std::string describe_other_content(Backend& backend, const Entry& object, std::s
   const auto bytes = window->at(0, size_t(std::min<uint64_t>(object.bytes, kContentTypeBytes)));
   if (!bytes.ok()) return "";
   if (format == "tfrecord") {
-    // The error of a format that inflates gzip itself says more than that the object is compressed.
-    if (begins_as_gzip(*bytes)) return "";
+    // The error of a format that inflates the object itself says more than that it is compressed.
+    if (begins_as_gzip(*bytes) || begins_as_zlib(*bytes)) return "";
     // A damaged object of the format itself begins with the length of a record, which may be any bytes.
     if (bytes->size() >= kTfRecordHeaderBytes && tfrecord_payload_bytes(bytes->first<kTfRecordHeaderBytes>()))
       return "";

@@ -27,6 +27,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (encode_form(*form).size() != words.size()) std::abort();
   const uint64_t bytes = form_bytes(*form);
   const auto object = std::as_bytes(input.subspan(1 + words.size() * sizeof(uint64_t)));
+  // A row and a chunk are in memory whole, and few stored bytes may stand for many.
+  constexpr uint64_t kMostRowBytes = 16 << 20;
+  if (const auto* const array = std::get_if<ChunkedArray>(&*form))
+    if (array->bytes() / array->shape.front() > kMostRowBytes || array->chunk_bytes() > kMostRowBytes)
+      return 0;
   FormReader reader;
   if (!reader.use(*form).ok()) return 0;
   constexpr uint64_t kMostBytes = 1 << 20;

@@ -37,9 +37,19 @@ struct Wanted {
   Sides chunk{};  // {}: contiguous
   bool latest = true;
   hsize_t unwritten = 0;  // of the first dimension
+  hid_t type = -1;        // -1: H5T_STD_I32LE
   std::function<void(hid_t)> set_dataset{};
   std::function<void(hid_t)> set_file{};  // if given, there is a dataset "c" like "d", without values
 };
+
+// Removes the file.
+Bytes content_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string content{std::istreambuf_iterator<char>(in), {}};
+  std::filesystem::remove(path);
+  const auto bytes = std::as_bytes(std::span(content));
+  return {bytes.begin(), bytes.end()};
+}
 
 LibraryFile written(const Wanted& wanted) {
   LibraryFile out;
@@ -61,8 +71,9 @@ LibraryFile written(const Wanted& wanted) {
     EXPECT_GE(H5Pset_chunk(make, dimensions, wanted.chunk.data()), 0);
   }
   if (wanted.set_dataset) wanted.set_dataset(make);
-  if (wanted.set_file) H5Dclose(H5Dcreate2(file, "c", H5T_STD_I32LE, space, H5P_DEFAULT, make, H5P_DEFAULT));
-  const hid_t set = H5Dcreate2(file, "d", H5T_STD_I32LE, space, H5P_DEFAULT, make, H5P_DEFAULT);
+  const hid_t type = wanted.type < 0 ? H5T_STD_I32LE : wanted.type;
+  if (wanted.set_file) H5Dclose(H5Dcreate2(file, "c", type, space, H5P_DEFAULT, make, H5P_DEFAULT));
+  const hid_t set = H5Dcreate2(file, "d", type, space, H5P_DEFAULT, make, H5P_DEFAULT);
   Sides first(wanted.shape.size());
   Sides count = wanted.shape;
   first[0] = wanted.unwritten;
@@ -85,11 +96,7 @@ LibraryFile written(const Wanted& wanted) {
   for (const hid_t list : {access, make_file, make}) H5Pclose(list);
   H5Sclose(space);
   H5Fclose(file);
-  std::ifstream in(path, std::ios::binary);
-  const std::string content{std::istreambuf_iterator<char>(in), {}};
-  std::filesystem::remove(path);
-  const auto bytes = std::as_bytes(std::span(content));
-  out.bytes.assign(bytes.begin(), bytes.end());
+  out.bytes = content_of(path);
   return out;
 }
 
@@ -179,6 +186,74 @@ TEST(Hdf5Files, SharedMessagesAreNamed) {
   const auto refused = read_back(part.bytes);
   ASSERT_TRUE(fails_with(Errc::unsupported, refused));
   EXPECT_NE(refused.error().what.find("fill value"), std::string::npos) << refused.error().what;
+}
+
+// The library moves the bits of such numbers when it reads them.
+TEST(Hdf5Files, NumbersThatAreAPartOfTheirBits) {
+  const struct {
+    const char* what;
+    hid_t base;
+    size_t precision;
+    size_t offset;
+    bool is_read;
+  } kCases[] = {
+      {"as they are", H5T_STD_I32LE, 32, 0, true},        {"unsigned, 12 bits", H5T_STD_U32LE, 12, 0, true},
+      {"signed, 12 bits", H5T_STD_I32LE, 12, 0, false},   {"signed, shifted", H5T_STD_I32LE, 12, 4, false},
+      {"unsigned, shifted", H5T_STD_U32LE, 12, 4, false},
+  };
+  for (const auto& one : kCases) {
+    SCOPED_TRACE(one.what);
+    const hid_t type = H5Tcopy(one.base);
+    EXPECT_GE(H5Tset_precision(type, one.precision), 0);
+    EXPECT_GE(H5Tset_offset(type, one.offset), 0);
+    for (const bool packs : {false, true}) {
+      const LibraryFile file =
+          written({.shape = {50, 2}, .chunk = {7, 2}, .type = type, .set_dataset = [&](hid_t make) {
+                     if (packs) H5Pset_nbit(make);
+                   }});
+      const auto values = read_back(file.bytes);
+      EXPECT_EQ(values.ok(), one.is_read);
+      if (values.ok()) {
+        EXPECT_EQ(*values, file.values);
+      }
+      const auto scanned = ScanFixture("hdf5").scan(file.bytes);
+      if (!one.is_read) {
+        EXPECT_ERRC(Errc::unsupported, scanned);
+      }
+    }
+    H5Tclose(type);
+  }
+}
+
+// The same bytes of a heap, or of a type, are needed for each of them.
+TEST(Hdf5Files, ManyLinksAndOneTypeOfMany) {
+  const std::string path = ::testing::TempDir() + fmt::format("penstock-hdf5-links-{}", ::getpid());
+  const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+  H5Pset_libver_bounds(access, H5F_LIBVER_LATEST, H5F_LIBVER_LATEST);
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  const hid_t links = H5Gcreate2(file, "links", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+  for (int i = 0; i < 20'000; ++i)
+    EXPECT_GE(H5Lcreate_soft("/nothing", links, fmt::format("link{}", i).c_str(), H5P_DEFAULT, H5P_DEFAULT),
+              0);
+  const hid_t type = H5Tenum_create(H5T_STD_I16LE);
+  for (int16_t i = 0; i < 1000; ++i)
+    EXPECT_GE(H5Tenum_insert(type, fmt::format("the name of class {}", i).c_str(), &i), 0);
+  EXPECT_GE(H5Tcommit2(file, "type", type, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), 0);
+  const hsize_t side = 3;
+  const hid_t space = H5Screate_simple(1, &side, nullptr);
+  for (int i = 0; i < 200; ++i)
+    H5Dclose(
+        H5Dcreate2(file, fmt::format("d{}", i).c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+  H5Sclose(space);
+  H5Tclose(type);
+  H5Gclose(links);
+  H5Pclose(access);
+  H5Fclose(file);
+  const Bytes bytes = content_of(path);
+  MemoryWindow window(bytes);
+  Hdf5Reader reader(window, bytes.size());
+  ASSERT_OK(reader.open());
+  EXPECT_EQ(reader.arrays().size(), 200U);
 }
 
 template <typename T>

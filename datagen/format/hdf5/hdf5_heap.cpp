@@ -53,10 +53,25 @@ uint64_t Hdf5Heap::row_bytes(uint64_t row) const {
   return row < 2 ? first_row_bytes_ : first_row_bytes_ << (row - 1);
 }
 
+// The bytes of an indirect block. All objects of the heap are found through the same few, so the last one of
+// each depth is kept.
+Result<std::span<const std::byte>> Hdf5Heap::indirect_block(size_t depth, uint64_t address, uint64_t length) {
+  if (kept_.size() <= depth) kept_.resize(depth + 1);
+  KeptBlock& kept = kept_[depth];
+  if (kept.address != address || kept.bytes.empty()) {
+    kept.bytes.clear();
+    PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(address, length, "FHIB"));
+    kept = {address, {bytes.begin(), bytes.end()}};
+  }
+  if (kept.bytes.size() + 4 != length) return damaged();
+  return std::span<const std::byte>(kept.bytes);
+}
+
 // Goes from the root block down to the direct block that has the offset.
 Result<Hdf5Heap::Block> Hdf5Heap::direct_block(uint64_t offset) {
   constexpr uint64_t kMostRows = 48;
   Block block = root_;
+  size_t depth = 0;
   while (block.rows != 0) {
     if (block.rows > kMostRows) return damaged();
     uint64_t row_offset = block.offset;
@@ -68,8 +83,8 @@ Result<Hdf5Heap::Block> Hdf5Heap::direct_block(uint64_t offset) {
     // All entries of a block are addresses, those of direct blocks first.
     const uint64_t header_bytes = 4 + 1 + 8 + offset_bytes_;
     const uint64_t entry = row * width_ + column;
-    PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(
-                                          block.address, header_bytes + block.rows * width_ * 8 + 4, "FHIB"));
+    const uint64_t block_bytes = header_bytes + block.rows * width_ * 8 + 4;
+    PENSTOCK_ASSIGN(const auto bytes, indirect_block(depth++, block.address, block_bytes));
     const bool is_direct = row < direct_rows_;
     const uint64_t first_rows = log2_of(first_row_bytes_) + log2_of(width_);
     const uint64_t child_bits = log2_of(row_bytes(row));

@@ -32,6 +32,7 @@ class Hdf5Heap {
   Result<void> read_header();
   uint64_t row_bytes(uint64_t row) const;  // of one block in the row of an indirect block
   Result<Block> direct_block(uint64_t offset);
+  Result<std::span<const std::byte>> indirect_block(size_t depth, uint64_t address, uint64_t length);
   Error damaged() const { return source_.corrupt(address_, "a damaged heap"); }
 
   Hdf5Source& source_;
@@ -42,6 +43,11 @@ class Hdf5Heap {
   uint64_t offset_bytes_ = 0;
   uint64_t length_bytes_ = 0;
   Block root_;
+  struct KeptBlock {
+    uint64_t address = 0;
+    std::vector<std::byte> bytes{};
+  };
+  std::vector<KeptBlock> kept_;  // indirect blocks by depth
 };
 
 }  // namespace penstock

@@ -15,7 +15,7 @@ namespace penstock {
 namespace {
 
 constexpr size_t kMostDimensions = 32;
-
+constexpr size_t kMostNamedTypes = 10'000;  // that are kept
 enum MessageType : uint16_t {
   kDataspace = 0x01,
   kLinkInfo = 0x02,
@@ -65,9 +65,7 @@ class SymbolTable {
 
   Result<std::string> name_at(uint64_t offset) {
     if (offset >= heap_.length) return source_.corrupt(heap_.offset, "a name after the end of its heap");
-    constexpr uint64_t kUsualBytes = 256;
-    constexpr uint64_t kMostBytes = uint64_t{64} << 10U;
-    for (const uint64_t most_bytes : {kUsualBytes, kMostBytes}) {
+    for (const uint64_t most_bytes : {uint64_t{256}, uint64_t{64} << 10U}) {  // few names are long
       const uint64_t length = std::min(heap_.length - offset, most_bytes);
       PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(heap_.offset + offset, length));
       const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
@@ -81,7 +79,6 @@ class SymbolTable {
   Extent heap_;
 };
 
-// ---- Messages ------------------------------------------------------------------------------------------
 bool read_shape(HeaderReader message, Hdf5Object& object) {
   const uint64_t version = message.u8();
   const uint64_t dimensions = message.u8();
@@ -108,11 +105,10 @@ bool read_type(HeaderReader message, Hdf5Object& object) {
   constexpr std::array<std::string_view, 11> kTypeNames{
       "integers",     "floats",           "times", "text", "bits", "opaque bytes", "compounds", "references",
       "enumerations", "variable lengths", "arrays"};
-  constexpr uint64_t kEnumeration = 8;
+  constexpr uint64_t kEnumeration = 8, kVariableLength = 9;
   uint64_t kind = message.u8() & 0x0f;
   object.type_name = kind < kTypeNames.size() ? kTypeNames[size_t(kind)] : "an unknown type";
   uint64_t bits = message.u8();
-  constexpr uint64_t kVariableLength = 9;
   if (kind == kVariableLength && (bits & 0x0f) == 1) object.type_name = "text";
   object.item_bytes = message.skip(2).u32();
   if (kind == kEnumeration) {  // the type of its numbers follows
@@ -127,6 +123,16 @@ bool read_type(HeaderReader message, Hdf5Object& object) {
   object.is_number = is_plain_size && (kind == 0 || (kind == 1 && (bits & kVaxFlag) == 0));
   object.big_endian = (bits & 1) != 0;
   object.is_signed = (bits & 8) != 0;
+  if (!object.is_number) return message.ok();
+  // The bits of a number may be a part of its bytes. Its value is that of its bytes only if the other bits
+  // are zeros in front of a number that is not negative.
+  const uint64_t first_bit = message.u16(), number_bits = message.u16();
+  constexpr uint64_t kOnesInFrontFlag = 4;
+  const bool may_have_zeros = kind == 0 && !object.is_signed && (bits & kOnesInFrontFlag) == 0;
+  if (first_bit != 0 || (number_bits != 8 * object.item_bytes && !may_have_zeros)) {
+    object.is_number = false;
+    object.type_name = "numbers that are a part of their bits";
+  }
   return message.ok();
 }
 
@@ -288,10 +294,10 @@ bool read_link(HeaderReader message, Hdf5Object& object) {
   return message.ok();
 }
 
-// ---- Headers -------------------------------------------------------------------------------------------
 class ObjectReader {
  public:
-  ObjectReader(Hdf5Source& source, uint64_t address) : source_(source), header_address_(address) {}
+  ObjectReader(Hdf5Source& source, uint64_t address, Hdf5NamedTypes& types)
+      : source_(source), header_address_(address), types_(types) {}
 
   Result<Hdf5Object> read() {
     PENSTOCK_ASSIGN(const Extent first, find_messages());
@@ -418,7 +424,7 @@ class ObjectReader {
     return source_.corrupt(address, fmt::format("the message of type {:#x} is damaged", type));
   }
 
-  // Reads the type of a dataset that is in an object of its own (a named type of the file).
+  // Reads the type of a dataset that is a named type of the file, an object of its own.
   Result<void> read_named_type(HeaderReader message, uint64_t address) {
     object_.is_dataset = true;
     object_.type_name = "a named type of the file";
@@ -430,11 +436,18 @@ class ObjectReader {
     if (!message.ok()) return source_.corrupt(address, "a message that is too short");
     // A named type cannot refer to another one: in a damaged file, such references could lead in a circle.
     if (is_named_type_) return success();
-    ObjectReader reader(source_, header);
-    reader.is_named_type_ = true;
-    PENSTOCK_ASSIGN(const Hdf5Object type, reader.read());
+    auto found = types_.find(header);
+    if (found == types_.end()) {
+      if (types_.size() >= kMostNamedTypes) types_.clear();
+      ObjectReader reader(source_, header, types_);
+      reader.is_named_type_ = true;
+      PENSTOCK_ASSIGN(Hdf5Object read, reader.read());
+      read.is_number = reader.has_number_type_;
+      found = types_.emplace(header, std::move(read)).first;
+    }
+    const Hdf5Object& type = found->second;
     object_.type_name = type.type_name;
-    object_.is_number = reader.has_number_type_;
+    object_.is_number = type.is_number;
     object_.is_float = type.is_float;
     object_.is_signed = type.is_signed;
     object_.big_endian = type.big_endian;
@@ -466,6 +479,7 @@ class ObjectReader {
 
   Hdf5Source& source_;
   const uint64_t header_address_;
+  Hdf5NamedTypes& types_;
   bool is_version_2_ = false;           // the object's header has version 2, not 1
   size_t creation_order_bytes_ = 0;     // bytes of the field "creation order" in each message
   uint64_t bytes_before_messages_ = 0;  // number of bytes of a block before its messages
@@ -478,8 +492,8 @@ class ObjectReader {
 
 }  // namespace
 
-Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address) {
-  return ObjectReader(source, address).read();
+Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address, Hdf5NamedTypes& types) {
+  return ObjectReader(source, address, types).read();
 }
 
 }  // namespace penstock

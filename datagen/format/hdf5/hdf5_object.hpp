@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,9 @@ struct Hdf5Object {
 // `unsupported` if its header has an unknown version or is too long for one read, or if it is a group that
 // keeps its links in a heap whose blocks are filtered. Returns a dataset even if it has an unknown type
 // (is_number is then false) or unknown storage (unreadable_reason is then set).
-Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address);
+// `types` has the named types of the file that were read so far, by their addresses: many datasets may have
+// the same one.
+using Hdf5NamedTypes = std::map<uint64_t, Hdf5Object>;
+Result<Hdf5Object> read_hdf5_object(Hdf5Source& source, uint64_t address, Hdf5NamedTypes& types);
 
 }  // namespace penstock

@@ -80,10 +80,11 @@ Result<void> Hdf5Reader::open() {
   PENSTOCK_ASSIGN(const uint64_t root, find_root());
   std::vector<Hdf5Link> links_to_visit{{{}, root}};
   std::unordered_set<uint64_t> seen_addresses{root};
+  Hdf5NamedTypes types;
   while (!links_to_visit.empty()) {
     const Hdf5Link found = std::move(links_to_visit.back());
     links_to_visit.pop_back();
-    PENSTOCK_ASSIGN(Hdf5Object object, read_hdf5_object(source_, found.address));
+    PENSTOCK_ASSIGN(Hdf5Object object, read_hdf5_object(source_, found.address, types));
     if (object.is_dataset) {
       PENSTOCK_TRY(add_dataset(found, std::move(object)));
       continue;
