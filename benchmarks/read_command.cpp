@@ -114,7 +114,8 @@ constexpr OptionSpec kReadOptions[] = {
     {.name = "verify",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "check checksums in the measured repeats too, and count the time; the warm-up pass always does",
+     .help = "check checksums in the measured repeats too, and count the time; the warm-up pass does so "
+             "unless samples must be unpacked",
      .group = "Reading"},
     {.name = "cache",
      .role = OptionRole::work,

@@ -200,9 +200,11 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
 // Advice on how to make the corpus complete again, with a command if `penstock generate` can do it.
 std::string remedy(const Corpus& corpus, const Findings& findings, bool own_manifest) {
   const std::string& recipe = corpus.manifest.facts().recipe;
+  const auto count = [&](ObjectState state) { return findings.counts[size_t(state)]; };
+  if (count(ObjectState::unreadable) == findings.wrong_objects() && !own_manifest)
+    return "what is unreadable may be whole: see its reason first";
   if (!own_manifest || !recipe_registry().find(recipe).ok())
     return "to repair it, copy the wrong objects again from their source";
-  const auto count = [&](ObjectState state) { return findings.counts[size_t(state)]; };
   if (count(ObjectState::unreadable) == findings.wrong_objects())
     return fmt::format(
         "what is unreadable may be whole: look at its permissions and at the device first; what is lost is "

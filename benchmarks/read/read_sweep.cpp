@@ -196,12 +196,13 @@ Result<void> ReadSweep::run() {
 }
 
 // Reads a pass that is not measured, with the highest thread count, so that all buffers are used once. It
-// verifies the samples if the manifest has checksums.
+// verifies the samples if the manifest has checksums; but samples that have forms only with --verify, because
+// unpacking them in any order may take much longer than reading them.
 void ReadSweep::warm_up(size_t index) {
   ReadTier& tier = *tiers_[index];
   if (progress_) progress_->set_note(tier.tier.name + ": warm-up pass");
   ReadSpec pass{.threads = options_.most_threads(), .max_passes = 1};
-  pass.verify = manifest_.facts().checksums;
+  pass.verify = manifest_.facts().checksums && (options_.verify || manifest_.forms() == 0);
   const std::chrono::nanoseconds limit = time_limit(options_.end);
   if (!pass.verify && limit.count() != 0) {  // nothing to verify, so a part of a pass is enough
     pass.max_passes = 0;

@@ -319,7 +319,7 @@ print("{}")"""
                          env=environment)
             self.run_cli("train", "stream", "--data", name, *manifest, "--batch", 2, "--epochs", 1, env=environment)
         self.assertIn("HDF5_PLUGIN_PATH", self.run_cli("describe", "good", "--scan", expect=77).stderr)
-        without = self.records("read", "good", "--manifest", "good.manifest", "--repeat", 1, "--min-time", "0s", "--no-ceiling", "--no-baseline",
+        without = self.records("read", "good", "--manifest", "good.manifest", "--verify", "--repeat", 1, "--min-time", "0s", "--no-ceiling", "--no-baseline",
                                expect=77)[0]
         self.assertEqual(without["verdict"], "skipped")
         self.assertIn("HDF5_PLUGIN_PATH", without["reason"])

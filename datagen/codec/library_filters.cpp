@@ -286,8 +286,8 @@ Result<void> LibraryFilters::find(uint16_t number) {
         "one, h5repack -f GZIP=6 OLD NEW");
   return make_error(
       Errc::unsupported,
-      "HDF5's library finds no plug-in of it: set HDF5_PLUGIN_PATH to its folder (python3 -c 'import "
-      "hdf5plugin; print(hdf5plugin.PLUGIN_PATH)')");
+      "HDF5's library finds no plug-in of it: set HDF5_PLUGIN_PATH to its folder (pip install hdf5plugin; "
+      "export HDF5_PLUGIN_PATH=$(python3 -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)'))");
 }
 
 Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFilter> filters,

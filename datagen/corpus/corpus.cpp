@@ -117,6 +117,7 @@ std::string field_of(const Options& options) {
   std::string field;
   for (const std::string& setting : options.texts("set"))
     if (setting.starts_with(kFieldKey)) field = setting.substr(kFieldKey.size());
+  if (field.starts_with('/')) field.erase(0, 1);  // h5py's names of datasets
   return field;
 }
 

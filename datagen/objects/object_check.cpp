@@ -74,10 +74,13 @@ class UnpackedCrcs {
         window_(reader, {.name = std::string(manifest.object_name(object, name_)),
                          .bytes = manifest.object_bytes(object)}) {}
   // Passes the CRC32C of a sample to `visit`, or the error if its bytes are damaged. Fails with any other
-  // error.
+  // error. Does nothing after a damaged sample: the others may be in the same chunks, which would be unpacked
+  // again for each of them.
   Result<void> visit(uint64_t sample, const VisitCrc& visit) {
+    if (has_damage_) return success();
     const Result<uint32_t> crc = samples_.crc32c_of(sample, window_);
-    if (!crc.ok() && !is_damage(crc.error(), window_)) return crc.error();
+    has_damage_ = !crc.ok() && is_damage(crc.error(), window_);
+    if (!crc.ok() && !has_damage_) return crc.error();
     return visit(sample, crc);
   }
 
@@ -85,6 +88,7 @@ class UnpackedCrcs {
   std::string name_;
   SampleUnpacker samples_;
   ObjectWindow window_;
+  bool has_damage_ = false;
 };
 
 // Reads an object once from front to back, in pieces as large as the buffer.

@@ -63,7 +63,8 @@ struct ObjectVerdict {
 // bytes (1 MiB if that is 0). After Ctrl-C it returns Errc::interrupted before it reads another piece.
 Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buffer& buffer);
 
-// Gets the CRC32C of a sample, or the error of a sample that has a form and whose stored bytes are damaged.
+// Gets the CRC32C of a sample, or the error of a sample that has a form and whose stored bytes are damaged;
+// of an object only the first such error, and no further sample that has a form.
 using VisitCrc = std::function<Result<void>(uint64_t sample, const Result<uint32_t>& crc)>;
 
 // Reads a whole object in one pass. Calls `visit` for each sample until it fails, and returns the CRC32C of

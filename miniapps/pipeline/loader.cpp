@@ -349,8 +349,11 @@ Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) 
     } else {
       StoredSample& stored = batch.stored[ticket.slot];
       worker.reader->move_to(stored);
-      if (worker.unpacker)
-        PENSTOCK_TRY(undo_stored_form(*worker.unpacker, ticket.index, sample.name, stored));
+      if (worker.unpacker) {  // without a stage of its own, this counts as reading
+        Result<void> undone = undo_stored_form(*worker.unpacker, ticket.index, sample.name, stored);
+        worker.timer.end_part(kPartRead);
+        PENSTOCK_TRY(std::move(undone));
+      }
     }
     batch.index[ticket.slot] = ticket.index;
     batch.label[ticket.slot] = settings_.manifest->sample(ticket.index).label;
