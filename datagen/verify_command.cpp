@@ -75,6 +75,11 @@ bool checks_every_byte(const Manifest& manifest) {
          (manifest.one_object_per_sample() && manifest.facts().checksums);
 }
 
+// Whether the manifest has a checksum of anything. Without one only sizes are compared.
+bool has_checksums(const Manifest& manifest) {
+  return manifest.facts().checksums || manifest.facts().object_checksums;
+}
+
 // Reads and checks all objects with `threads` threads, and finds objects that the manifest lacks. The
 // findings name at most `most_listed` wrong objects. After Ctrl-C it returns no error, but findings that are
 // not `complete`.
@@ -146,7 +151,6 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
                 {"problem", "extra"},
                 {"detail", "not in the manifest"}});
   const bool has_object_checksums = checks_every_byte(corpus.manifest);
-  const bool has_checksums = has_object_checksums || corpus.manifest.facts().checksums;
   Json summary{{"kind", "summary"},
                {"root", as_utf8(corpus.tier.root)},
                {"objects", corpus.manifest.objects()},
@@ -159,10 +163,10 @@ void print_lines(const Corpus& corpus, const Findings& findings) {
   summary["extra"] = findings.extra.count;
   summary["bytes_read"] = findings.bytes_read;
   summary["wall_s"] = findings.seconds;
-  summary["verdict"] = findings.wrong_objects() > 0 ? "failed"
-                       : !findings.complete         ? "interrupted"
-                       : !has_checksums             ? "skipped"
-                                                    : "ok";
+  summary["verdict"] = findings.wrong_objects() > 0      ? "failed"
+                       : !findings.complete              ? "interrupted"
+                       : !has_checksums(corpus.manifest) ? "skipped"
+                                                         : "ok";
   print_json(summary);
 }
 
@@ -183,9 +187,10 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   if (findings.wrong_objects() > listed)
     text += fmt::format("... and {} more; --list 0 names them all\n",
                         format_count(findings.wrong_objects() - listed));
-  text += fmt::format("{}: {} of {} checked, {} right", printable(corpus.name),
+  text += fmt::format("{}: {} of {} checked, {} {}", printable(corpus.name),
                       format_count(findings.checked_objects), count_of(corpus.manifest.objects(), "object"),
-                      format_count(findings.counts[0]));
+                      format_count(findings.counts[0]),
+                      has_checksums(corpus.manifest) ? "right" : "of the right size");
   for (size_t i = 1; i < kStateCount; ++i)
     if (findings.counts[i] > 0)
       text += fmt::format(", {} {}", format_count(findings.counts[i]),
@@ -201,11 +206,12 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
 std::string remedy(const Corpus& corpus, const Findings& findings, bool own_manifest) {
   const std::string& recipe = corpus.manifest.facts().recipe;
   const auto count = [&](ObjectState state) { return findings.counts[size_t(state)]; };
-  if (count(ObjectState::unreadable) == findings.wrong_objects() && !own_manifest)
-    return "what is unreadable may be whole: see its reason first";
+  const bool all_unreadable = count(ObjectState::unreadable) == findings.wrong_objects();
+  if (all_unreadable && !own_manifest)
+    return "unreadable objects may be undamaged: look at the reasons above first";
   if (!own_manifest || !recipe_registry().find(recipe).ok())
     return "to repair it, copy the wrong objects again from their source";
-  if (count(ObjectState::unreadable) == findings.wrong_objects())
+  if (all_unreadable)
     return fmt::format(
         "what is unreadable may be whole: look at its permissions and at the device first; what is lost is "
         "made again, once it is removed, by: penstock generate {} --out {} --resume",

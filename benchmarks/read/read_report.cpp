@@ -125,12 +125,16 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
                                  format_bytes(double(bytes_of_samples(manifest)), output),
                                  format_bytes(sample_sizes(manifest).percentile(50), output));
   text += rest.bytes > 0 ? "; " + format_bytes(double(rest.bytes), output) + " in no whole block\n" : "\n";
+  const bool has_unchecked =
+      manifest.facts().checksums && !records.empty() && !records[0].parameters.value("verify", false);
+  const std::string_view unchecked =
+      has_unchecked ? "; checksums of samples were not compared: add --verify" : "";
   if (manifest.forms() > 0)
     text += fmt::format(
         "samples are in compressed streams or chunks: the rates count stored bytes. A pass reads {} from "
-        "{} of objects; bytes that several samples share may come from a cache, also in a cold repeat\n",
+        "{} of objects; bytes that several samples share may come from a cache, also in a cold repeat{}\n",
         format_bytes(double(manifest.payload_bytes()), output),
-        format_bytes(double(bytes_of_objects(manifest)), output));
+        format_bytes(double(bytes_of_objects(manifest)), output), unchecked);
   if (const uint64_t ranks = records.empty() ? 1 : records[0].parameters.value("ranks", uint64_t{1});
       ranks > 1)
     text += fmt::format(

@@ -34,10 +34,10 @@ Result<void> SampleChecks::check_checksum(uint64_t sample, const SampleList::Sam
                                           std::span<const std::byte> bytes) {
   const auto crc = unpacker_.crc32c_of(sample, bytes);
   if (!crc.ok()) {
-    const Errc code = crc.error().code;
-    const bool wrong = code == Errc::corrupt || code == Errc::truncated;
-    return make_error(wrong ? Errc::corrupt : code, (wrong ? "wrong bytes in " : "cannot unpack ") +
-                                                        sample_text(work_, entry) + ": " + crc.error().what);
+    const bool is_wrong = SampleUnpacker::says_damage(crc.error());
+    return make_error(is_wrong ? Errc::corrupt : crc.error().code,
+                      (is_wrong ? "wrong bytes in " : "cannot unpack ") + sample_text(work_, entry) + ": " +
+                          crc.error().what);
   }
   if (*crc == work_.manifest->sample(sample).crc32c) return success();
   return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +

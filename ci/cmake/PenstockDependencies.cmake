@@ -63,9 +63,14 @@ if(NOT TARGET httplib::httplib AND NOT CMAKE_DISABLE_FIND_PACKAGE_httplib)
 endif()
 penstock_optional(cpp-httplib httplib::httplib "the page of a session in a browser (profile serve)")
 
+set(MPI_DETERMINE_LIBRARY_VERSION ON)
 find_package(MPI QUIET COMPONENTS C)
+set(mpi_version "unknown, of the standard ${MPI_C_VERSION}")
+if("${MPI_C_LIBRARY_VERSION_STRING}" MATCHES "^([A-Za-z0-9()]+( MPI)?)[^.]*[^0-9.]([0-9]+\\.[0-9.]*[0-9])")
+  set(mpi_version "${CMAKE_MATCH_3} (${CMAKE_MATCH_1})")
+endif()
 penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun starts, and files by MPI-IO (back end mpiio)"
-                  ${MPI_C_VERSION})
+                  "${mpi_version}")
 
 # Debian calls the library without MPI hdf5-serial. The other one does not do: its header includes MPI's. Versions before 1.10 cannot read
 # what penstock_hdf5_filters makes.

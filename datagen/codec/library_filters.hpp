@@ -30,7 +30,7 @@ class LibraryFilters {
   ~LibraryFilters();
 
   // A connection that was kept, or a new one. Starting a process for each object would cost more than small
-  // objects do. keep() keeps none that has waited in vain. Any thread may call both.
+  // objects do. keep() drops a connection that has timed out. Any thread may call both.
   static std::unique_ptr<LibraryFilters> take();
   static void keep(std::unique_ptr<LibraryFilters> connection);
 
@@ -40,9 +40,9 @@ class LibraryFilters {
 
   // The `chunk_bytes` bytes of a chunk without these filters; they are valid until the next call. Bit i of
   // `not_applied` says that filter i was not applied. Errors: `corrupt` if the library cannot undo the
-  // filters or crashes. `timed_out` if it takes too long; after three times no further chunk is tried.
-  // `unsupported` if penstock_hdf5_filters is missing or cannot be loaded, or the library lacks a filter.
-  // `exhausted` if there is no memory or no process. `interrupted` (interrupt.hpp).
+  // filters or crashes. `unsupported` if penstock_hdf5_filters is missing or cannot be loaded, if the library
+  // lacks a filter, or if it takes too long; after three times no further chunk is tried. `exhausted` if
+  // there is no memory or no process. `interrupted` (interrupt.hpp).
   Result<std::span<const std::byte>> undo(std::span<const ChunkFilter> filters, uint32_t not_applied,
                                           std::span<const std::byte> stored, uint64_t chunk_bytes);
 

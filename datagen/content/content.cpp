@@ -266,7 +266,7 @@ class ContentReader {
     const SampleEntry& sample = manifest_.sample(index);
     const std::string location =
         fmt::format("'{}' at byte {}", manifest_.object_name(sample.object, name_), sample.offset);
-    // Whether a sample in another form is a picture is known only after the form is undone.
+    // Only after its form is undone it is known whether such a sample is a picture.
     const bool is_certain = sample.form == 0 || pictures_.is_picture({}, object_is_picture_);
     if (sample.length > kMostPictureBytes) {
       if (is_certain)
@@ -278,7 +278,8 @@ class ContentReader {
     if (opened.ok())
       return pictures_.is_picture(*opened, object_is_picture_) ? pictures_.add(*opened, location) : success();
     if (!concerns_object(opened.error())) return opened.error();
-    if (is_certain) pictures_.record_failure(location, opened.error().message());
+    if (!is_certain) return opened.error();
+    pictures_.record_failure(location, opened.error().message());
     return success();
   }
 

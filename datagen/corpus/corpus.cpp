@@ -180,13 +180,15 @@ CorpusRequest corpus_request(const Options& options) {
           .follow_links = options.flag("follow-links")};
 }
 
-Result<void> check_field_option(const Options& options) {
-  const std::vector<std::string> settings = options.texts("set");
-  if (settings.empty() ||
-      (settings.size() == 1 && settings[0].starts_with(kFieldKey) && settings[0] != kFieldKey))
-    return success();
-  return make_error(Errc::invalid_argument, "--set takes one field=NAME here, not '{}'",
-                    settings.size() == 1 ? settings[0] : settings[1]);
+Result<void> check_field_option(const Options& options, bool allows_others) {
+  bool has_field = false;
+  for (const std::string& setting : options.texts("set")) {
+    const bool is_field = setting.starts_with(kFieldKey);
+    if (!is_field && allows_others) continue;
+    if (!is_field || setting == kFieldKey || std::exchange(has_field, true))
+      return make_error(Errc::invalid_argument, "--set takes one field=NAME here, not '{}'", setting);
+  }
+  return success();
 }
 
 Json corpus_json(const Manifest& manifest) {

@@ -143,7 +143,8 @@ inline constexpr OptionSpec kFieldOption{.name = "set",
                                          .group = "Corpus",
                                          .repeated = true};
 
-// Fails with `invalid_argument` if --set of kFieldOption has something else than one field=NAME.
-Result<void> check_field_option(const Options& options);
+// Fails with `invalid_argument` if --set has several field=NAME, or one without a name; also if it has
+// anything else, unless `allows_others`.
+Result<void> check_field_option(const Options& options, bool allows_others = false);
 
 }  // namespace penstock

@@ -260,9 +260,8 @@ TEST_F(CorpusTest, CompressedObjectsWithoutTheExtensionGetAHint) {
   const auto hints = [](const std::string& text, const std::string& hint) {
     return text.find(hint + " data, not what format") != std::string::npos;
   };
-  EXPECT_TRUE(hints(report_for("a/y.tar", gzip), "gzip")) << report_for("a/y.tar", gzip);
-  EXPECT_TRUE(hints(report_for("a/y.npy", gzip), "gzip")) << report_for("a/y.npy", gzip);
-  EXPECT_TRUE(hints(report_for("a/y.npy", zlib), "zlib")) << report_for("a/y.npy", zlib);
+  for (const auto& [content, kind] : {std::pair(gzip, "gzip"), std::pair(zlib, "zlib")})
+    for (const char* const name : {"a/y.tar", "a/y.npy"}) EXPECT_TRUE(hints(report_for(name, content), kind));
   for (const std::string& compressed : {gzip, zlib})
     EXPECT_FALSE(hints(report_for("a/y.tfrecord", compressed), "")) << "is read as it is";
   for (const uint64_t payload_bytes : {376U, 2815U}) {  // lengths that look like zlib data and JPEG XL

@@ -343,6 +343,16 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
     unreadable_objects.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));
   if (walk.folders.empty() && unreadable_objects.first_error()) return *unreadable_objects.first_error();
   if (walk.folders.empty()) return explain_no_samples(tier, request, report);
+  const bool has_arrays =
+      std::any_of(walk.folders.begin(), walk.folders.end(), [&](const FolderListing& folder) {
+        return std::any_of(folder.items.begin(), folder.items.end(),
+                           [&](const auto& item) { return formats[item.kind].takes_field; });
+      });
+  if (!request.field.empty() && !has_arrays)
+    return make_error(
+        Errc::invalid_argument,
+        "--set field={}: no object in '{}' has arrays to choose from (npz and hdf5 have); leave it out",
+        shell_word(request.field), tier.root);
   PENSTOCK_ASSIGN(Manifest manifest,
                   SampleLister(tier, formats, threads, unreadable_objects, report).list(walk));
   if (request.add_checksums) {

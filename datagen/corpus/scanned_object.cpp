@@ -64,7 +64,7 @@ Result<std::vector<ScanFormat>> scan_formats(const CorpusRequest& request) {
     if (takes_field(*info) && !request.field.empty()) words.push_back({"field", request.field});
     PENSTOCK_ASSIGN(const Options options, Options::parse(info->options, words, "format option"));
     PENSTOCK_ASSIGN(auto format, info->make(options));
-    (is_catch_all ? catch_all : formats).push_back({info->name, std::move(format)});
+    (is_catch_all ? catch_all : formats).push_back({info->name, takes_field(*info), std::move(format)});
   }
   for (ScanFormat& format : catch_all) formats.push_back(std::move(format));
   return formats;

@@ -17,6 +17,7 @@ namespace penstock {
 
 struct ScanFormat {
   std::string_view name;
+  bool takes_field = false;  // whether it stores arrays
   std::unique_ptr<Format> format;
 };
 

@@ -172,7 +172,13 @@ class FormReader::Chunks {
 
   void fill(std::span<std::byte> rows) const {
     const auto value = std::as_bytes(std::span(&array_.fill_value, 1));
-    for (size_t i = 0; i < rows.size(); ++i) rows[i] = value[i % array_.item_bytes % value.size()];
+    size_t done = size_t(std::min<uint64_t>(array_.item_bytes, rows.size()));
+    for (size_t i = 0; i < done; ++i) rows[i] = value[i % value.size()];
+    while (done < rows.size()) {  // doubles the elements that are there
+      const size_t more = std::min(done, rows.size() - done);
+      std::copy_n(rows.begin(), more, rows.begin() + ptrdiff_t(done));
+      done += more;
+    }
   }
 
   // Copies those elements of chunk number `number` to rows_ that are in rows `first` to `end` - 1.

@@ -69,6 +69,11 @@ class SampleUnpacker {
     if (manifest_->sample(sample).form == 0) return stored;
     return open_form(sample, stored);
   }
+  // Whether an error of open() or crc32c_of() says that the stored bytes are damaged. Other errors say
+  // nothing about them.
+  static bool says_damage(const Error& error) {
+    return error.code == Errc::corrupt || error.code == Errc::truncated;
+  }
   // The CRC32C of a sample from its stored bytes, and from nothing that was read before. Errors: as open().
   Result<uint32_t> crc32c_of(uint64_t sample, std::span<const std::byte> stored);
   // The CRC32C of a sample that has a form. `object` is a window on its object. Has at most 64 MiB of the

@@ -208,13 +208,16 @@ class NpzScan {
       return success();
     }
     PENSTOCK_ASSIGN(const auto stream, inflated(member));
-    Result<NpyArray> parsed = stream ? read_npy(*stream, 0, member.bytes)
-                                     : read_npy(window_, member.content.offset, member.content.length);
+    // NumPy reads the first array of a member, and nothing after it.
+    Result<NpyArray> parsed = stream ? read_npy(*stream, 0, member.bytes, true)
+                                     : read_npy(window_, member.content.offset, member.content.length, true);
     if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
       unread_.add(name, "of a type that is not read", std::move(parsed).error());
       return success();
     }
     PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));
+    if (const uint64_t rest = member.bytes - array.header_bytes - array.data_bytes; rest > 0)
+      unread_.add(fmt::format("what follows the array {} ({} bytes)", name, rest), "");
     arrays_.push_back({.name = name,
                        .shape = array.shape,
                        .bytes = array.data_bytes,

@@ -285,6 +285,20 @@ TEST_F(Npz, ArraysThatAreNotReadAreSkipped) {
               "no NumPy array");
 }
 
+// NumPy reads the first array of a member.
+TEST_F(Npz, BytesAfterAnArrayAreLeftOut) {
+  const auto member =
+      HeaderBytes().append(npy_header(Element::u8, std::vector<uint64_t>{2, 3})).text("abcdefg").take();
+  const auto whole = archive({{"x.npy", member}});
+  const auto samples = ScanFixture("npz").scan(whole);
+  ASSERT_OK(samples);
+  ASSERT_EQ(samples->size(), 2U);
+  EXPECT_EQ(as_text(whole).substr(size_t((*samples)[1].placement.offset), 3), "def");
+  const auto cut =
+      HeaderBytes().append(npy_header(Element::u8, std::vector<uint64_t>{2, 3})).text("abcde").take();
+  EXPECT_ERRC(Errc::corrupt, ScanFixture("npz").scan(archive({{"x.npy", cut}})), "6 bytes where 5");
+}
+
 // As NumPy does: a member is an array by its first bytes, and "x" is read rather than "x.npy".
 TEST_F(Npz, MembersWithoutSuffixAreArraysToo) {
   const auto rows = [](uint64_t count) {

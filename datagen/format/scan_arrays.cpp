@@ -202,11 +202,21 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));
   Integers range_bounds;
   Integers labels;
+  bool has_labels = false;
   if (choice->offsets) {
     PENSTOCK_ASSIGN(range_bounds, Integers::read(window, arrays, *choice->offsets, locate));
   }
   if (choice->labels) {
-    PENSTOCK_ASSIGN(labels, Integers::read(window, arrays, *choice->labels, locate));
+    Result<Integers> read = Integers::read(window, arrays, *choice->labels, locate);
+    has_labels = read.ok();
+    if (read.ok())
+      labels = *std::move(read);
+    else if (read.error().code != Errc::unsupported)
+      return read.error();
+    else if (left_out.count++ == 0)
+      left_out = {.count = 1,
+                  .first_name = arrays[*choice->labels].name,
+                  .reason = fmt::format("labels that cannot be read ({})", read.error().what)};
   }
   const uint64_t item_count = payload.bytes / extent.item_bytes;
   const bool is_plain_bytes = extent.item_bytes == 1 && payload.shape.size() == 1;
@@ -227,7 +237,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
     if (i == 0 && is_plain_bytes && choice->layout != Layout::rows) {
       PENSTOCK_ASSIGN(codec, codec_at(source_of(window, extent), placement));
     }
-    if (choice->labels) label = labels.to_decimal(i);
+    if (has_labels) label = labels.to_decimal(i);
     PENSTOCK_ASSIGN(Format::FoundSample found, sample_at(extent, placement));
     found.label_name = label;
     found.codec = codec;

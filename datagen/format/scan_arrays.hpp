@@ -73,9 +73,9 @@ using LocateArray = std::function<Result<ArrayExtent>(size_t array, bool by_rows
 // one. Calls `locate` to learn where the bytes of an array are, but only for the arrays that it needs. If
 // `by_rows`, it is enough if the bytes of each row are together. If `field` is not empty, samples are taken
 // from the array of this name. Errors: `corrupt` if an offset is smaller than the one before it, or leads
-// past the end of the payload. `unsupported` if there is no array, or none called `field`, if `unread` has an
-// error and there are no arrays but labels, if the bytes of a sample are not contiguous, or if there are too
-// many samples (check_sample_count).
+// past the end of the payload. `unsupported` labels are left out; otherwise `unsupported` if there is no
+// array, or none called `field`, if `unread` has an error and there are no arrays but labels, if the bytes of
+// a sample are not contiguous, or if there are too many samples (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, std::string_view field,
                          UnreadArrays unread, const LocateArray& locate, const Format::Visit& visit_sample);
 

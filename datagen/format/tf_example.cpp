@@ -150,8 +150,8 @@ Result<std::string> read_string(ByteWindow& object, Extent extent) {
   return std::string(as_text(bytes));
 }
 
-// Names of the features that a scan reads. The payload is kPayloadKey, or else the feature with the longest
-// bytes. The label is the first that exists of kLabelTextKeys, or else of kLabelNumberKeys.
+// Names of the features that a scan reads. The payload is kPayloadKey, or else the longest value of all
+// features of bytes. The label is the first that exists of kLabelTextKeys, or else of kLabelNumberKeys.
 constexpr std::string_view kPayloadKey = "image/encoded";
 constexpr std::array<std::string_view, 2> kLabelTextKeys{"image/class/text", "label/text"};
 constexpr std::array<std::string_view, 2> kLabelNumberKeys{"image/class/label", "label"};
@@ -246,13 +246,14 @@ class ExampleScanner {
   Result<void> inspect_bytes(const std::string& key, Extent list) {
     bool is_first_value = true;
     return MessageReader(object_, list).for_each(1, [&](Extent value) -> Result<void> {
-      if (!std::exchange(is_first_value, false)) return success();
-      const bool is_preferred = key == kPayloadKey;
+      const bool is_first = std::exchange(is_first_value, false);
+      const bool is_preferred = key == kPayloadKey && is_first;
       if (is_preferred || (!payload_is_preferred_ && (!payload_ || value.length > payload_->length))) {
         payload_ = value;
         payload_is_preferred_ = is_preferred;
         PENSTOCK_ASSIGN(codec_, codec_at(object_, {value.offset, value.length}));
       }
+      if (!is_first) return success();
       for (size_t i = 0; i < kLabelTextKeys.size(); ++i)
         if (key == kLabelTextKeys[i] && value.length <= kMostLabelTextBytes) {
           PENSTOCK_ASSIGN(label_texts_[i], read_string(object_, value));

@@ -200,6 +200,24 @@ TEST(TfRecord, OnlyFeatureListsMakeASequenceExample) {
         << hex;
 }
 
+// A feature may have a list of byte strings.
+TEST(TfRecord, TheLongestOfSeveralValuesIsTheSample) {
+  const auto field = [](char number, const std::string& content) {
+    return std::string{char(number * 8 + 2), char(content.size())} + content;
+  };
+  const auto scan = [&](const std::string& name) {
+    std::string list;
+    for (const char* value : {"first", "", "the longest", "last"}) list += field(1, value);
+    const std::string entry = field(1, name) + field(2, field(1, list));
+    const std::string record = field(1, field(1, entry));
+    const auto found =
+        ScanFixture("tfrecord").scan(framed(std::as_bytes(std::span(record)))).value().at(0).placement;
+    return record.substr(size_t(found.offset - kTfRecordHeaderBytes), size_t(found.length));
+  };
+  EXPECT_EQ(scan("any"), "the longest");
+  EXPECT_EQ(scan("image/encoded"), "first");
+}
+
 TEST(TfRecord, ARecordWithoutBytesFeaturesIsTheSample) {
   ScanFixture fixture("tfrecord");
   EXPECT_EQ(fixture.scan(framed({})).value().at(0), (ScanFixture::Sample{"", {12, 0}, "raw"}));

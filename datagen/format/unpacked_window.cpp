@@ -166,7 +166,7 @@ Result<Extent> StreamWindow::stored_range(const SampleExtent& extent) {
     begin = point->place.stored_offset - (point->place.bits == 0 ? 0 : 1);
     break;
   }
-  // at() would want bytes that may have been dropped already.
+  // Not by at(): the last byte may have been inflated and dropped already.
   const uint64_t end = extent.offset + extent.bytes;
   while (end_ < end) {
     if (ended_)

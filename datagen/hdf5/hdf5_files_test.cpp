@@ -256,6 +256,28 @@ TEST(Hdf5Files, ManyLinksAndOneTypeOfMany) {
   EXPECT_EQ(reader.arrays().size(), 200U);
 }
 
+TEST(Hdf5Files, LabelsThatWereNeverWrittenAreLeftOut) {
+  const std::string path = ::testing::TempDir() + fmt::format("penstock-hdf5-label-{}", ::getpid());
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const Sides sides{3, 2};
+  for (const char* name : {"data", "label"}) {
+    const bool is_data = std::string(name) == "data";
+    const hid_t space = H5Screate_simple(is_data ? 2 : 1, sides.data(), nullptr);
+    const hid_t set = H5Dcreate2(file, name, H5T_STD_I32LE, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    const std::vector<int32_t> values{1, 2, 3, 4, 5, 6};
+    if (is_data) {
+      EXPECT_GE(H5Dwrite(set, H5T_NATIVE_INT32, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+    }
+    H5Dclose(set);
+    H5Sclose(space);
+  }
+  H5Fclose(file);
+  const auto samples = ScanFixture("hdf5").scan(content_of(path));
+  ASSERT_OK(samples);
+  ASSERT_EQ(samples->size(), 3U);
+  EXPECT_EQ((*samples)[0].label, "");
+}
+
 template <typename T>
 void replace_all(Bytes& bytes, std::vector<T> from, std::vector<T> to) {
   const auto old_bytes = std::as_bytes(std::span(from));

@@ -242,7 +242,7 @@ TEST_F(Hdf5Filters, AfterThreeHangsNothingIsTried) {
   }
 }
 
-TEST_F(Hdf5Filters, AConnectionThatWaitedInVainIsNotKept) {
+TEST_F(Hdf5Filters, AConnectionThatTimedOutIsNotKept) {
   LibraryChunk bad = inverted(1000);
   bad.stored.front() = std::byte{2};
   auto library = std::make_unique<LibraryFilters>(std::chrono::seconds(0));

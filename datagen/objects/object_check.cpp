@@ -61,11 +61,6 @@ Result<uint32_t> crc32c_of(Reader& reader, uint64_t offset, uint64_t length, Buf
 
 namespace {
 
-// Whether the bytes of a sample that has a form were read, and are damaged.
-bool is_damage(const Error& error, const ObjectWindow& window) {
-  return !window.has_read_error() && (error.code == Errc::corrupt || error.code == Errc::truncated);
-}
-
 // Computes the CRC32C of those samples of an object that have forms.
 class UnpackedCrcs {
  public:
@@ -79,7 +74,7 @@ class UnpackedCrcs {
   Result<void> visit(uint64_t sample, const VisitCrc& visit) {
     if (has_damage_) return success();
     const Result<uint32_t> crc = samples_.crc32c_of(sample, window_);
-    has_damage_ = !crc.ok() && is_damage(crc.error(), window_);
+    has_damage_ = !crc.ok() && !window_.has_read_error() && SampleUnpacker::says_damage(crc.error());
     if (!crc.ok() && !has_damage_) return crc.error();
     return visit(sample, crc);
   }

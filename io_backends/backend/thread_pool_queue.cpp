@@ -110,7 +110,9 @@ class ThreadPoolQueue final : public Queue {
   Fifo<Operation> waiting_;
   Fifo<Completion> done_;
   size_t wanted_completions_ = 0;
-  size_t idle_threads_ = 0;  // how many wait for submitted_ and were not woken for an operation
+  // How many threads wait for submitted_ and were not woken for an operation. One that wakes without a reason
+  // is counted twice, which costs no more than a needless wake-up.
+  size_t idle_threads_ = 0;
   bool is_ending_ = false;
   std::vector<std::jthread> threads_;
 };

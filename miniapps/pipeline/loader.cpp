@@ -67,8 +67,9 @@ Result<void> SampleLoader::locate(Slot& slot) {
   const SampleEntry& entry = manifest_.sample(slot.ticket.index);
   slot.name.assign(manifest_.object_name(entry.object, slot.name_scratch));
   slot.sample = {.offset = entry.offset, .length = entry.length, .object = entry.object};
-  const bool is_empty = manifest_.extent(slot.ticket.index).bytes == 0;
-  return is_empty ? Result<void>(make_error(Errc::truncated, "'{}' is empty", slot.name)) : success();
+  if (manifest_.extent(slot.ticket.index).bytes > 0) return success();
+  if (whole_objects_) return make_error(Errc::truncated, "'{}' is empty", slot.name);
+  return make_error(Errc::truncated, "the sample at byte {} of '{}' is empty", entry.offset, slot.name);
 }
 
 void SampleLoader::grow(Slot& slot) const {
@@ -187,12 +188,11 @@ BatchLoader::BatchLoader(const LoaderSettings& settings)
 Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& settings) {
   const uint64_t epoch_samples = settings.sampler.per_epoch();
   const uint64_t batch_samples = settings.pool->shape().samples;
-  if (epoch_samples < batch_samples) {
+  if (epoch_samples < batch_samples)
     return make_error(Errc::invalid_argument, "an epoch has " + std::to_string(epoch_samples) +
                                                   " samples, fewer than one batch of " +
                                                   std::to_string(batch_samples) + ": choose --batch " +
                                                   std::to_string(epoch_samples) + " or smaller");
-  }
   try {
     std::unique_ptr<BatchLoader> loader(new BatchLoader(settings));
     loader->workers_.resize(settings.threads);
@@ -209,10 +209,9 @@ Result<std::unique_ptr<BatchLoader>> BatchLoader::make(const LoaderSettings& set
     }
     // Set before threads start: one may end at once. If one cannot start, ~BatchLoader stops the rest.
     loader->running_workers_ = settings.threads;
-    for (Worker& worker : loader->workers_) {
+    for (Worker& worker : loader->workers_)
       loader->threads_.emplace_back(
           [self = loader.get(), &worker](const std::stop_token& stop) { self->work(stop, worker); });
-    }
     return loader;
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory left for worker threads: choose fewer --threads");
@@ -349,10 +348,9 @@ Result<void> BatchLoader::fill_slot(Worker& worker, SampleLoader::Slot& sample) 
     } else {
       StoredSample& stored = batch.stored[ticket.slot];
       worker.reader->move_to(stored);
-      if (worker.unpacker) {  // without a stage of its own, this counts as reading
-        Result<void> undone = undo_stored_form(*worker.unpacker, ticket.index, sample.name, stored);
-        worker.timer.end_part(kPartRead);
-        PENSTOCK_TRY(std::move(undone));
+      if (worker.unpacker) {
+        PENSTOCK_TRY(undo_stored_form(*worker.unpacker, ticket.index, sample.name, stored));
+        worker.timer.end_part(kPartRead);  // it has no stage of its own
       }
     }
     batch.index[ticket.slot] = ticket.index;

@@ -30,18 +30,13 @@ constexpr uint64_t kLoadPrefetch = 255;
 
 Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::string>& assignments) {
   std::vector<OptionWord> pairs;
-  bool has_field = false;
   for (const std::string& assignment : assignments) {
     const size_t equals = assignment.find('=');
     if (equals == 0 || equals == std::string::npos)
       return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '" + assignment + "'");
     // field=NAME is a setting of the scan (corpus_request()); no app has an option of this name.
     std::string key = assignment.substr(0, equals);
-    if (key != "field") {
-      pairs.push_back({std::move(key), assignment.substr(equals + 1)});
-    } else if (std::exchange(has_field, true) || equals + 1 == assignment.size()) {
-      return make_error(Errc::invalid_argument, "--set takes one field=NAME, not '" + assignment + "'");
-    }
+    if (key != "field") pairs.push_back({std::move(key), assignment.substr(equals + 1)});
   }
   return Options::parse(app.options, pairs, std::string(app.name) + " option");
 }
@@ -121,6 +116,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   request.named_tiers = context.named_tiers;
   request.log = context.log;
   request.warn = context.warn;
+  PENSTOCK_TRY(check_field_option(options, true));
   PENSTOCK_ASSIGN(request.app_options, app_options(app, options.texts("set")));
   for (const char* name : {"decode", "resize"})
     if (!app.takes_pictures && options.given(name))

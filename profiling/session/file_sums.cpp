@@ -63,8 +63,8 @@ class FileSumBuilder {
     clock.extend(sum_.first_ns, sum_.last_ns, first_ticks_of(counters), last_ticks_of(counters));
     if (counters.first_read_ticks != PENSTOCK_NEVER)
       sum_.first_read_ns = std::min(sum_.first_read_ns, clock.realtime_at(counters.first_read_ticks));
-    // What HDF5 moves is longer than what it stores, if the data are compressed.
-    if (layer != PENSTOCK_HDF5) sum_.size = std::max(sum_.size, counters.size);
+    // What HDF5 moves may be longer than what it stores, and offsets of MPI-IO may be those of a view.
+    if (moves_bytes_of_its_own(layer)) sum_.size = std::max(sum_.size, counters.size);
     sum_.mapped_bytes += counters.mapped_bytes;
     // The same process or thread may be added several times; count_distinct() counts it once.
     processes_.push_back(entry.process_file->header().pid);

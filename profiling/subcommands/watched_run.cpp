@@ -32,7 +32,6 @@ class BlockedSignals {
     sigemptyset(&blocked_);
     sigaddset(&blocked_, SIGCHLD);
     for (const int signal : kForwardedSignals) sigaddset(&blocked_, signal);
-    std::signal(SIGCHLD, SIG_DFL);  // if SIGCHLD were ignored, the child's exit status would be lost
     ::pthread_sigmask(SIG_BLOCK, &blocked_, &old_mask_);
   }
   ~BlockedSignals() {

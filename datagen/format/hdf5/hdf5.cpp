@@ -98,8 +98,11 @@ class Hdf5 final : public ShardedFormat {
   }
 
   bool claims(std::string_view object_name) const override {
+    // .he5: HDF-EOS, .nc and .nc4: netCDF-4, .h5ad: AnnData.
+    constexpr std::string_view kExtensions[] = {".h5", ".hdf5", ".he5", ".nc", ".nc4", ".h5ad"};
     return !is_hidden(object_name) &&
-           (has_extension(object_name, ".h5") || has_extension(object_name, ".hdf5"));
+           std::any_of(std::begin(kExtensions), std::end(kExtensions),
+                       [&](std::string_view extension) { return has_extension(object_name, extension); });
   }
 
   Result<void> scan(Backend& backend, const Entry& object, const Visit& visit_sample) const override {

@@ -105,27 +105,33 @@ class ChunkFinder {
     return corrupt("an index that is not known");
   }
 
+  // The shape that the dataset may grow to.
+  const std::vector<uint64_t>& most_shape() const {
+    return dataset_.max_shape.empty() ? dataset_.shape : dataset_.max_shape;
+  }
+
   // Chunks that follow one another, without an index. There is room for each chunk that the dataset can ever
   // have, in row-major order.
   Result<void> read_implicit() {
     if (is_filtered_) return corrupt("filtered chunks without an index");
-    const std::vector<uint64_t>& most = dataset_.max_shape.empty() ? dataset_.shape : dataset_.max_shape;
+    const std::vector<uint64_t>& most = most_shape();
+    std::vector<uint64_t> steps(most.size());  // bytes between chunks that are neighbours in a dimension
+    uint64_t step = found_.chunk_bytes;
+    uint64_t last = dataset_.address;  // address of the last chunk
+    bool is_too_large = false;
+    for (size_t d = most.size(); d-- > 0;) {
+      steps[d] = step;
+      uint64_t distance = 0;
+      is_too_large = is_too_large || __builtin_mul_overflow(found_.grid[d] - 1, step, &distance) ||
+                     __builtin_add_overflow(last, distance, &last) ||
+                     (d > 0 && __builtin_mul_overflow(step, parts(most[d], dataset_.chunk_shape[d]), &step));
+    }
+    if (is_too_large) return corrupt("its chunks have more bytes than 64 bits can count");
     for (uint64_t i = 0; i < count_; ++i) {
       uint64_t rest = i;
-      uint64_t position = 0;
-      uint64_t step = found_.chunk_bytes;  // bytes between chunks that are neighbours in this dimension
-      bool is_too_large = false;
-      for (size_t d = most.size(); d-- > 0;) {
-        uint64_t distance = 0;
-        is_too_large =
-            is_too_large || __builtin_mul_overflow(rest % found_.grid[d], step, &distance) ||
-            __builtin_add_overflow(position, distance, &position) ||
-            (d > 0 && __builtin_mul_overflow(step, parts(most[d], dataset_.chunk_shape[d]), &step));
-        rest /= found_.grid[d];
-      }
-      uint64_t address = 0;
-      if (is_too_large || __builtin_add_overflow(dataset_.address, position, &address))
-        return corrupt("its chunks have more bytes than 64 bits can count");
+      uint64_t address = dataset_.address;
+      for (size_t d = most.size(); d-- > 0; rest /= found_.grid[d])
+        address += rest % found_.grid[d] * steps[d];
       PENSTOCK_TRY(add(i, address, found_.chunk_bytes, 0));
     }
     return success();
@@ -248,7 +254,7 @@ class ChunkFinder {
       return corrupt("a list of chunks that does not fit its dataset");
     entry_bytes_ = entry_bytes;
     page_elements_ = uint64_t{1} << page_bits;
-    const std::vector<uint64_t>& most = dataset_.max_shape.empty() ? dataset_.shape : dataset_.max_shape;
+    const std::vector<uint64_t>& most = most_shape();
     for (size_t d = 0; d < most.size(); ++d) {
       const bool is_unlimited = most[d] == UINT64_MAX;
       if (is_unlimited && dataset_.storage == Hdf5Storage::fixed_array)

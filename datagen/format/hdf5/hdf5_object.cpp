@@ -131,7 +131,7 @@ bool read_type(HeaderReader message, Hdf5Object& object) {
   const bool may_have_zeros = kind == 0 && !object.is_signed && (bits & kOnesInFrontFlag) == 0;
   if (first_bit != 0 || (number_bits != 8 * object.item_bytes && !may_have_zeros)) {
     object.is_number = false;
-    object.type_name = "numbers that are a part of their bits";
+    object.type_name = "numbers that use only a part of their bits";
   }
   return message.ok();
 }
@@ -378,7 +378,7 @@ class ObjectReader {
     bool is_valid = true;
     switch (type) {
       case kDataspace:
-        if (is_shared) object_.unreadable_reason = "its shape is not in its header, but shared";
+        if (is_shared) object_.unreadable_reason = "its shape is a shared message, which is not read";
         is_valid = is_shared || read_shape(message, object_);
         break;
       case kDatatype:
@@ -396,7 +396,7 @@ class ObjectReader {
         is_valid = read_layout(message, address, object_);
         break;
       case kFilters:
-        if (is_shared) object_.unreadable_reason = "its filters are not in its header, but shared";
+        if (is_shared) object_.unreadable_reason = "its filters are a shared message, which is not read";
         is_valid = is_shared || read_filters(message, object_);
         break;
       case kExternalFiles:

@@ -57,7 +57,7 @@ struct Hdf5Object {
   std::vector<uint64_t> chunk_shape{};  // length of each dimension of a chunk
   std::vector<ChunkFilter> filters{};   // of the chunks, in the order in which they were applied
   std::vector<std::byte> fill_value{};  // an element that was never written; {}: zeros
-  bool is_fill_value_shared = false;    // it is in a place that is not read
+  bool is_fill_value_shared = false;    // it is a shared message, which is not read
   bool edge_chunks_are_plain = false;   // filters were not applied to chunks that reach over the edge
   // "" if the dataset's bytes can be read; otherwise the reason why not, such as "its layout has version 6".
   std::string unreadable_reason{};

@@ -28,6 +28,11 @@ Result<uint64_t> Hdf5Reader::find_root() {
     PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(at, kFileSignature.size()));
     if (as_text(bytes) == kFileSignature) return read_superblock(at);
   }
+  PENSTOCK_ASSIGN(const auto head, source_.read_bytes(0, std::min<uint64_t>(3, source_.size())));
+  if (as_text(head) == "CDF")
+    return source_.error(
+        Errc::unsupported, 0,
+        "a netCDF file of the classic format, which is no HDF5: convert it with 'nccopy -k nc4'");
   return source_.corrupt(0, "no HDF5 superblock: this is no HDF5 file, or its beginning is damaged");
 }
 
@@ -161,7 +166,7 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
   PENSTOCK_ASSIGN(Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
   if (!found.are_all_written && object.is_fill_value_shared)
     return error_of(array, Errc::unsupported,
-                    "not all of it was written, and its fill value is not in its header, but shared");
+                    "not all of it was written, and its fill value is a shared message, which is not read");
   if (!found.are_all_written && !object.fill_value.empty() && object.fill_value.size() != object.item_bytes)
     return error_of(array, Errc::corrupt, "its fill value has another size than its elements");
   extent.rows_per_chunk = object.chunk_shape.front();
@@ -202,7 +207,7 @@ Result<ArrayExtent> Hdf5Reader::locate(size_t array, bool by_rows) {
   }
   if (object.address == kHdf5NoAddress && stored.bytes == 0) return extent;
   if (object.address == kHdf5NoAddress)
-    return error_of(array, Errc::unsupported, "it was never written, so its samples have no place");
+    return error_of(array, Errc::unsupported, "it was never written: the file has no bytes of it");
   if (stored.bytes > object.stored_bytes)
     return error_of(array, Errc::corrupt,
                     fmt::format("it needs {} bytes and has {}", stored.bytes, object.stored_bytes));
