@@ -180,6 +180,7 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
                            {"bytes", found.bytes_in_forms},
                            {"fetched_bytes", found.fetched_bytes}};
   if (corpus.scan) out["scan"] = scan_json(*corpus.scan);
+  if (corpus.scan && !corpus.scan->array.empty()) out["array"] = corpus.scan->array;
   if (content) out["content"] = content_json(*content);
   return out;
 }
@@ -222,6 +223,9 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
                    count_of(found.samples_in_forms, "sample"),
                    bytes(double(found.fetched_bytes) / double(found.samples_in_forms)),
                    bytes(double(found.bytes_in_forms) / double(found.samples_in_forms)))});
+  if (corpus.scan && !corpus.scan->array.empty())
+    facts.row({"array", corpus.scan->array == "mixed" ? "of several names, by object"
+                                                      : printable(corpus.scan->array)});
   facts.row({"labels", describe_labels(manifest.facts(), found,
                                        corpus.scan ? corpus.scan->folder_labelled_samples : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"

@@ -379,6 +379,7 @@ print("{}")""")
         for words, name, equal in (((), "images", 1), (("--set", "field=masks"), "masks", 0)):
             done = self.run_cli("describe", "two", "--scan", "--checksum", "--save", f"{name}.manifest", "--json", *words)
             self.assertEqual(json.loads(done.stdout)["scan"].get("equal_arrays", 0), equal)
+            self.assertEqual(json.loads(done.stdout)["array"], name)
             self.assertEqual("--set field=masks" in done.stderr, equal == 1)
             found = [crc for _, _, _, crc in ManifestFile(self.dir / f"{name}.manifest").samples]
             self.assertEqual(found, [crc32c(arrays[name][16 * i:16 * i + 16]) for i in range(3)])

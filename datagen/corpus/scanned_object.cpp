@@ -89,6 +89,7 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
   extents.clear();
   labels.clear();
   codec.clear();
+  array.clear();
   holds_statistics = false;
   left_out_arrays = {};
   left_out_files = {};
@@ -103,6 +104,7 @@ Result<void> ScannedObject::scan(Backend& backend, const ScanFormat& scan_format
     too_many_samples = too_many_samples || samples.size() == kMostSamplesPerObject;
     if (too_many_samples) return;
     set_or_mark_mixed(codec, found.codec.empty() ? codec_by_name : found.codec);
+    if (samples.empty()) array = found.array;
     holds_statistics = found.holds_statistics && samples.empty();
     add_left_out(left_out_arrays, found.arrays_left_out);
     add_left_out(left_out_files, found.files_left_out);

@@ -44,6 +44,7 @@ struct ScannedObject {
   std::vector<SampleExtent> extents;
   ScanLabels labels;
   std::string codec;
+  std::string array;  // as in Format::FoundSample
   // Whether the whole object holds statistics of a data set, not samples.
   bool holds_statistics = false;
   Format::LeftOutParts left_out_arrays;  // arrays that belong to no sample, with names in quotes

@@ -127,6 +127,8 @@ class Format {
     // True if the sample's name in the object says that it contains statistics. If such a sample is alone in
     // its object and other objects contain samples, the caller does not count it.
     bool holds_statistics = false;
+    // Name of the array that has the samples; "": there is none, or each sample is an array.
+    std::string_view array = {};
     LeftOutParts arrays_left_out{};  // reported with only one of the object's samples
     // Arrays as large as the one that samples are taken from; `reason` is the name of that one. Reported with
     // only one of the object's samples.

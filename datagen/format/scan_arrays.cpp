@@ -241,6 +241,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
     PENSTOCK_ASSIGN(Format::FoundSample found, sample_at(extent, placement));
     found.label_name = label;
     found.codec = codec;
+    found.array = payload.name;
     found.equal_arrays = std::exchange(equal_arrays, {});
     found.arrays_left_out = std::exchange(left_out, {});
     visit_sample(found);
