@@ -224,7 +224,7 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
                    bytes(double(found.fetched_bytes) / double(found.samples_in_forms)),
                    bytes(double(found.bytes_in_forms) / double(found.samples_in_forms)))});
   if (corpus.scan && !corpus.scan->array.empty())
-    facts.row({"array", corpus.scan->array == "mixed" ? "of several names, by object"
+    facts.row({"array", corpus.scan->array == "mixed" ? "with other names in other objects"
                                                       : printable(corpus.scan->array)});
   facts.row({"labels", describe_labels(manifest.facts(), found,
                                        corpus.scan ? corpus.scan->folder_labelled_samples : 0)});

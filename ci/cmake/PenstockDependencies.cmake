@@ -65,7 +65,7 @@ penstock_optional(cpp-httplib httplib::httplib "the page of a session in a brows
 
 set(MPI_DETERMINE_LIBRARY_VERSION ON)
 find_package(MPI QUIET COMPONENTS C)
-set(mpi_version "unknown, of the standard ${MPI_C_VERSION}")
+set(mpi_version "unknown (standard ${MPI_C_VERSION})")
 if("${MPI_C_LIBRARY_VERSION_STRING}" MATCHES "^([A-Za-z0-9()]+( MPI)?)[^.]*[^0-9.]([0-9]+\\.[0-9.]*[0-9])")
   set(mpi_version "${CMAKE_MATCH_3} (${CMAKE_MATCH_1})")
 endif()

@@ -344,12 +344,11 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
     unreadable_objects.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));
   if (walk.folders.empty() && unreadable_objects.first_error()) return *unreadable_objects.first_error();
   if (walk.folders.empty()) return explain_no_samples(tier, request, report);
-  const bool has_arrays =
-      std::any_of(walk.folders.begin(), walk.folders.end(), [&](const FolderListing& folder) {
-        return std::any_of(folder.items.begin(), folder.items.end(),
-                           [&](const auto& item) { return formats[item.kind].takes_field; });
-      });
-  if (!request.field.empty() && !has_arrays)
+  const auto has_arrays = [&](const FolderListing& folder) {
+    return std::any_of(folder.items.begin(), folder.items.end(),
+                       [&](const auto& item) { return formats[item.kind].takes_field; });
+  };
+  if (!request.field.empty() && std::none_of(walk.folders.begin(), walk.folders.end(), has_arrays))
     return make_error(
         Errc::invalid_argument,
         "--set field={}: no object in '{}' has arrays to choose from (npz and hdf5 have); leave it out",

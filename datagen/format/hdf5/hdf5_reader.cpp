@@ -28,11 +28,6 @@ Result<uint64_t> Hdf5Reader::find_root() {
     PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(at, kFileSignature.size()));
     if (as_text(bytes) == kFileSignature) return read_superblock(at);
   }
-  PENSTOCK_ASSIGN(const auto head, source_.read_bytes(0, std::min<uint64_t>(3, source_.size())));
-  if (as_text(head) == "CDF")
-    return source_.error(
-        Errc::unsupported, 0,
-        "a netCDF file of the classic format, which is no HDF5: convert it with 'nccopy -k nc4'");
   return source_.corrupt(0, "no HDF5 superblock: this is no HDF5 file, or its beginning is damaged");
 }
 
