@@ -1,5 +1,5 @@
 # Compiles up to twelve neighbouring sources of a component's library, or of a program with tests, as one (PENSTOCK_UNITY), because
-# headers take most of a build's time. A unit of several sources has at most 64 KiB, so that a change of one of them is compiled soon.
+# headers take most of a build's time. A unit of several sources has at most 56 KiB, so that a change of one of them is compiled soon.
 # A new name in an unnamed namespace must differ from the names in its folder (ci/check_layers). `dev` compiles each file alone, so that
 # each has to include what it uses (.ci/run --full).
 option(PENSTOCK_UNITY "Compile neighbouring sources of a library together: less time for a whole build" OFF)
@@ -49,7 +49,7 @@ function(penstock_unity)
       endif()
       math(EXPR count "${count} + 1")
       math(EXPR bytes "${bytes} + ${size}")
-      if(count GREATER 12 OR (count GREATER 1 AND bytes GREATER 65536))
+      if(count GREATER 12 OR (count GREATER 1 AND bytes GREATER 57344))
         math(EXPR batch "${batch} + 1")
         set(count 1)
         set(bytes ${size})
