@@ -182,7 +182,7 @@ class ContentReader {
         continue;
       }
       ++(manifest_.extent(index).bytes == 0 ? content.empty_samples : content.samples);
-      content.bytes += manifest_.sample(index).length;
+      content.bytes += manifest_.extent(index).bytes;
     }
     if (unreadable && content.samples + content.empty_samples == 0) return *std::move(unreadable);
     if (unreadable) content.first_failure = unreadable->message();
@@ -246,39 +246,58 @@ class ContentReader {
       const uint64_t begin = std::clamp(sample.offset, at, at + piece.size());
       const uint64_t end = std::clamp(sample.offset + sample.length, begin, at + piece.size());
       const auto payload = std::span<const std::byte>(piece).subspan(begin - at, end - begin);
-      if (zstd_.ok()) {
-        PENSTOCK_TRY(zstd_->each_sample.add(payload));
-        PENSTOCK_TRY(zstd_->one_stream.add(payload));
-      }
-      if (!payload.empty() && begin == sample.offset)
-        may_be_picture = pictures_.may_find_pictures() && (sample.form != 0 || opener_.is_wrapped(payload) ||
-                                                           pictures_.is_picture(payload, object_is_picture_));
-      if (may_be_picture && sample.length <= kMostPictureBytes)
+      if (sample.form == 0) PENSTOCK_TRY(compress(payload));
+      if (sample.form == 0 && !payload.empty() && begin == sample.offset)
+        may_be_picture = pictures_.may_find_pictures() &&
+                         (opener_.is_wrapped(payload) || pictures_.is_picture(payload, object_is_picture_));
+      if ((may_be_picture || sample.form != 0) && sample.length <= kMostPictureBytes)
         picture_.insert(picture_.end(), payload.begin(), payload.end());
       at += piece.size();
     }
+    if (sample.form != 0) return inspect_unpacked(index);
     if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->each_sample.end_stream());
     return may_be_picture ? inspect_picture(index) : success();
   }
 
+  Result<void> compress(std::span<const std::byte> payload) {
+    if (!zstd_.ok()) return success();
+    PENSTOCK_TRY(zstd_->each_sample.add(payload));
+    return zstd_->one_stream.add(payload);
+  }
+
+  std::string location_of(uint64_t index) {
+    const SampleEntry& sample = manifest_.sample(index);
+    return fmt::format("'{}' at byte {}", manifest_.object_name(sample.object, name_), sample.offset);
+  }
+
+  // Undoes the form of the sample in picture_. Samples may share the bytes that they are stored in, so its
+  // own bytes are those that count. Whether it is a picture is only known now.
+  Result<void> inspect_unpacked(uint64_t index) {
+    const uint64_t stored_bytes = manifest_.sample(index).length;
+    if (stored_bytes > kMostPictureBytes)
+      return make_error(Errc::unsupported, "{}: {} stored bytes are too many to be unpacked here",
+                        location_of(index), stored_bytes);
+    Result<std::span<const std::byte>> opened = opener_.open(index, picture_);
+    if (!opened.ok()) return std::move(opened).error();
+    PENSTOCK_TRY(compress(*opened));
+    if (zstd_.ok() && !opened->empty()) PENSTOCK_TRY(zstd_->each_sample.end_stream());
+    if (!pictures_.may_find_pictures() || !pictures_.is_picture(*opened, object_is_picture_))
+      return success();
+    return pictures_.add(*opened, location_of(index));
+  }
+
   // Unwraps the sample in picture_ (SampleOpener). If it is a picture, passes it to pictures_.
   Result<void> inspect_picture(uint64_t index) {
-    const SampleEntry& sample = manifest_.sample(index);
-    const std::string location =
-        fmt::format("'{}' at byte {}", manifest_.object_name(sample.object, name_), sample.offset);
-    // Only after its form is undone it is known whether such a sample is a picture.
-    const bool is_certain = sample.form == 0 || pictures_.is_picture({}, object_is_picture_);
-    if (sample.length > kMostPictureBytes) {
-      if (is_certain)
-        pictures_.record_failure(location,
-                                 std::to_string(sample.length) + " bytes are too large to be decoded here");
+    const std::string location = location_of(index);
+    const uint64_t bytes = manifest_.sample(index).length;
+    if (bytes > kMostPictureBytes) {
+      pictures_.record_failure(location, std::to_string(bytes) + " bytes are too large to be decoded here");
       return success();
     }
     const auto opened = opener_.open(index, picture_);
     if (opened.ok())
       return pictures_.is_picture(*opened, object_is_picture_) ? pictures_.add(*opened, location) : success();
     if (!concerns_object(opened.error())) return opened.error();
-    if (!is_certain) return opened.error();
     pictures_.record_failure(location, opened.error().message());
     return success();
   }

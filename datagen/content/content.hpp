@@ -55,7 +55,7 @@ struct Content {
   uint64_t empty_samples = 0;                // number of selected samples without bytes
   uint64_t unreadable_samples = 0;           // number of selected samples that could not be read
   std::string first_failure{};               // message of the first read that failed
-  uint64_t bytes = 0;                        // bytes of the inspected samples
+  uint64_t bytes = 0;                        // bytes of the inspected samples, without their stored forms
   PictureFacts pictures{};                   // all counts are 0 if samples are no pictures
   Result<Compression> zstd = Compression{};  // if it was not measured, an error that says why
   BlockCounts blocks{};                      // 4 KiB blocks of objects, including the bytes around samples

@@ -90,7 +90,7 @@ std::string content_text(const Content& content, uint64_t total_samples, const O
                                           printable(pictures.first_failure))});
   table.row({fmt::format("zstd -{}", kZstdLevel),
              content.zstd.ok()
-                 ? fmt::format("{:.3f} to 1 each sample by itself, {:.3f} to 1 one behind another",
+                 ? fmt::format("{:.3f} to 1 each sample by itself, {:.3f} to 1 all as one stream",
                                content.zstd->each_sample, content.zstd->one_stream)
                  : "not measured: " + content.zstd.error().message()});
   const BlockCounts& blocks = content.blocks;
