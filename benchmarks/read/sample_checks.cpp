@@ -34,7 +34,7 @@ Result<void> SampleChecks::check_checksum(uint64_t sample, const SampleList::Sam
                                           std::span<const std::byte> bytes) {
   const auto crc = unpacker_.crc32c_of(sample, bytes);
   if (!crc.ok()) {
-    const bool is_wrong = SampleUnpacker::says_damage(crc.error());
+    const bool is_wrong = SampleUnpacker::is_damage(crc.error());
     return make_error(is_wrong ? Errc::corrupt : crc.error().code,
                       (is_wrong ? "wrong bytes in " : "cannot unpack ") + sample_text(work_, entry) + ": " +
                           crc.error().what);

@@ -128,12 +128,15 @@ struct ChunkOpener::Inflater {
     stream.avail_in = uInt(in.size());
     stream.next_out = reinterpret_cast<Bytef*>(out.data());
     stream.avail_out = uInt(out.size());
-    const bool ended = ::inflate(&stream, Z_FINISH) == Z_STREAM_END;
+    const int result = ::inflate(&stream, Z_FINISH);
+    lacks_memory = result == Z_MEM_ERROR;
+    const bool ended = result == Z_STREAM_END;
     return ended ? std::optional(out.size() - stream.avail_out) : std::nullopt;
   }
 
   z_stream stream{};
   bool is_ready = false;
+  bool lacks_memory = false;  // why inflate_all() returned nothing the last time
 #endif
 };
 
@@ -155,6 +158,7 @@ std::string chunk_filter_name(uint64_t number) {
 }
 
 ChunkOpener::ChunkOpener() = default;
+ChunkOpener::ChunkOpener(std::unique_ptr<LibraryFilters> library) : library_(std::move(library)) {}
 ChunkOpener::~ChunkOpener() {
   if (library_) LibraryFilters::keep(std::move(library_));
 }
@@ -164,7 +168,7 @@ Result<void> ChunkOpener::use(const std::vector<ChunkFilter>& filters, uint64_t 
     return make_error(Errc::invalid_argument, "chunks of {} filters", filters.size());
   if (chunk_bytes > kMostChunkBytes) return make_error(Errc::unsupported, "chunks of {} bytes", chunk_bytes);
   for (const ChunkFilter& filter : filters) {
-    if (filter.needs_library() && !library_) library_ = LibraryFilters::take();
+    if (filter.needs_library() && (!library_ || library_->has_given_up())) library_ = LibraryFilters::take();
     if (filter.number != ChunkFilter::kDeflate || inflater_) continue;
 #ifdef PENSTOCK_HAS_ZLIB
     auto inflater = std::make_unique<Inflater>();
@@ -233,7 +237,10 @@ Result<std::span<const std::byte>> ChunkOpener::undo(const ChunkFilter& filter,
   std::optional<size_t> made;
   if (filter.number == ChunkFilter::kLzf) made = unlzf(bytes, into);
 #ifdef PENSTOCK_HAS_ZLIB
-  if (filter.number == ChunkFilter::kDeflate) made = inflater_->inflate_all(bytes, into);
+  if (filter.number == ChunkFilter::kDeflate) {
+    made = inflater_->inflate_all(bytes, into);
+    if (inflater_->lacks_memory) return make_error(Errc::exhausted, "no memory for zlib");
+  }
 #endif
   if (!made)
     return damaged(filter.number == ChunkFilter::kLzf ? "it cannot be decompressed (lzf)"

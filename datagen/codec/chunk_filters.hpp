@@ -48,6 +48,8 @@ class LibraryFilters;
 class ChunkOpener {
  public:
   ChunkOpener();
+  // Uses this connection to HDF5's library first.
+  explicit ChunkOpener(std::unique_ptr<LibraryFilters> library);
   ChunkOpener(const ChunkOpener&) = delete;
   ChunkOpener& operator=(const ChunkOpener&) = delete;
   ~ChunkOpener();

@@ -30,6 +30,7 @@ struct FilterQuestion {
 
 struct FilterAnswer {
   uint32_t is_done = 0;
+  uint32_t lacks_memory = 0;       // why not: the library got no memory, so the chunk may be intact
   std::array<char, 512> reason{};  // why not: HDF5's own message; ends with a zero
 };
 

@@ -66,12 +66,12 @@ bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGFPE || signal == SIGILL;
 }
 
-struct Kept {
+struct IdleConnections {
   std::mutex mutex;
   std::vector<std::unique_ptr<LibraryFilters>> connections;
 };
-Kept& kept() {
-  static Kept all;
+IdleConnections& idle_connections() {
+  static IdleConnections all;
   return all;
 }
 
@@ -89,8 +89,8 @@ LibraryFilters::~LibraryFilters() {
 }
 
 std::unique_ptr<LibraryFilters> LibraryFilters::take() {
-  const std::lock_guard lock(kept().mutex);
-  auto& connections = kept().connections;
+  const std::lock_guard lock(idle_connections().mutex);
+  auto& connections = idle_connections().connections;
   if (connections.empty()) return std::make_unique<LibraryFilters>();
   auto connection = std::move(connections.back());
   connections.pop_back();
@@ -99,8 +99,8 @@ std::unique_ptr<LibraryFilters> LibraryFilters::take() {
 
 void LibraryFilters::keep(std::unique_ptr<LibraryFilters> connection) {
   if (connection->timeouts_ > 0) return;  // they say nothing about the chunks of the next object
-  const std::lock_guard lock(kept().mutex);
-  kept().connections.push_back(std::move(connection));
+  const std::lock_guard lock(idle_connections().mutex);
+  idle_connections().connections.push_back(std::move(connection));
 }
 
 // Makes memory_ at least as long. The process maps it again when it sees the new length.
@@ -167,7 +167,9 @@ Result<void> LibraryFilters::start() {
   char* argv[] = {path.data(), nullptr};
   errno = ::posix_spawn(&process_, path.c_str(), &actions, &attributes, argv, environ);
   const bool failed = errno != 0;
-  const Error error = with_reason(Errc::exhausted, "cannot start", path);
+  const bool lacks_resources = errno == EAGAIN || errno == ENOMEM || errno == EMFILE || errno == ENFILE;
+  const Error error =
+      with_reason(lacks_resources ? Errc::exhausted : Errc::unsupported, "cannot start", path);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (!failed) return success();
@@ -290,6 +292,10 @@ Result<void> LibraryFilters::find(uint16_t number) {
       "export HDF5_PLUGIN_PATH=$(python3 -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)'))");
 }
 
+bool LibraryFilters::has_given_up() const {
+  return timeouts_ >= kMostTimeouts;
+}
+
 Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFilter> filters,
                                                         uint32_t not_applied,
                                                         std::span<const std::byte> stored,
@@ -303,7 +309,7 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
   for (const ChunkFilter& filter : filters)
     if (filter.parameters.size() > ChunkFilter::kMostParameters)
       return make_error(Errc::invalid_argument, "a filter with {} parameters", filter.parameters.size());
-  if (timeouts_ >= kMostTimeouts)
+  if (has_given_up())
     return make_error(Errc::unsupported, "a chunk was not tried: HDF5's library gave no answer for {} others",
                       timeouts_);
   const size_t result_offset = filter_result_offset(stored.size());
@@ -330,6 +336,9 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
       if (const auto found = filter.needs_library() ? find(filter.number) : success(); !found.ok())
         return failed(found.error());
     const std::string reason(answer.reason.data(), ::strnlen(answer.reason.data(), answer.reason.size()));
+    if (answer.lacks_memory != 0)
+      return failed(make_error(Errc::unsupported, "HDF5's library got no memory for it ('{}'){}", reason,
+                               memory_limit_text()));
     return failed(make_error(Errc::corrupt, "HDF5's library reports '{}'", reason));
   }
   return std::span<const std::byte>(memory_).subspan(result_offset, size_t(chunk_bytes));

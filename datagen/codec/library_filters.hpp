@@ -40,11 +40,14 @@ class LibraryFilters {
 
   // The `chunk_bytes` bytes of a chunk without these filters; they are valid until the next call. Bit i of
   // `not_applied` says that filter i was not applied. Errors: `corrupt` if the library cannot undo the
-  // filters or crashes. `unsupported` if penstock_hdf5_filters is missing or cannot be loaded, if the library
-  // lacks a filter, or if it takes too long; after three times no further chunk is tried. `exhausted` if
-  // there is no memory or no process. `interrupted` (interrupt.hpp).
+  // filters or crashes. `unsupported` if penstock_hdf5_filters is missing or cannot be started, if the
+  // library lacks a filter, gets no memory for this chunk, or takes too long; after three times no further
+  // chunk is tried. `exhausted` if there is no memory or no process. `interrupted` (interrupt.hpp).
   Result<std::span<const std::byte>> undo(std::span<const ChunkFilter> filters, uint32_t not_applied,
                                           std::span<const std::byte> stored, uint64_t chunk_bytes);
+
+  // Whether undo() tries no further chunk.
+  bool has_given_up() const;
 
  private:
   Result<void> start();

@@ -99,23 +99,23 @@ class FormReader::Chunks {
   }
 
   void forget() {
-    kept_ = {};
+    loaded_ = {};
     opened_ = {};
   }
 
   Result<std::span<const std::byte>> read(ByteWindow& stored, const SampleExtent& extent) {
     if (extent.bytes == 0) return std::span<const std::byte>();
     const uint64_t end = extent.offset + extent.bytes;
-    if (extent.offset < kept_.offset || end > kept_.offset + kept_.bytes)
+    if (extent.offset < loaded_.offset || end > loaded_.offset + loaded_.bytes)
       PENSTOCK_TRY(read_rows(stored, extent.offset / row_bytes_, (end + row_bytes_ - 1) / row_bytes_));
-    return std::span<const std::byte>(rows_.first(size_t(kept_.bytes)))
-        .subspan(size_t(extent.offset - kept_.offset), size_t(extent.bytes));
+    return std::span<const std::byte>(rows_.first(size_t(loaded_.bytes)))
+        .subspan(size_t(extent.offset - loaded_.offset), size_t(extent.bytes));
   }
 
  private:
-  // Makes kept_ the rows from `first` to `end` - 1, or more.
+  // Makes loaded_ the rows from `first` to `end` - 1, or more.
   Result<void> read_rows(ByteWindow& stored, uint64_t first, uint64_t end) {
-    kept_ = {};
+    loaded_ = {};
     const uint64_t whole_first = first / chunk_rows_ * chunk_rows_;
     const uint64_t whole_end = std::min(array_.shape.front(), ((end - 1) / chunk_rows_ + 1) * chunk_rows_);
     const uint64_t most_rows = kMostKeptBytes / row_bytes_;
@@ -154,7 +154,7 @@ class FormReader::Chunks {
       opened_number_ = i;
       copy_chunk(opened_.empty() ? plain_ : opened_, i, first, end);
     }
-    kept_ = rows;
+    loaded_ = rows;
     return success();
   }
 
@@ -183,9 +183,10 @@ class FormReader::Chunks {
 
   // Copies those elements of chunk number `number` to rows_ that are in rows `first` to `end` - 1.
   void copy_chunk(std::span<const std::byte> chunk, size_t number, uint64_t first, uint64_t end) {
+    using PerDimension = std::array<uint64_t, kMostDimensions>;
     const size_t dimensions = array_.shape.size();
-    std::array<uint64_t, 32> begins{};  // index of the chunk's first element, by dimension
-    std::array<uint64_t, 32> sides{};   // number of its elements that are in the array
+    PerDimension begins{};  // index of the chunk's first element, by dimension
+    PerDimension sides{};   // number of its elements that are in the array
     uint64_t rest = number;
     for (size_t d = dimensions; d-- > 0;) {
       begins[d] = rest % array_.grid(d) * array_.chunk_shape[d];
@@ -196,8 +197,8 @@ class FormReader::Chunks {
     const uint64_t end_row = std::min(begins[0] + sides[0], end);
     if (first_row >= end_row) return;
     // Bytes between elements whose index differs by 1 in a dimension: in the array, and in the chunk.
-    std::array<uint64_t, 32> array_steps{};
-    std::array<uint64_t, 32> chunk_steps{};
+    PerDimension array_steps{};
+    PerDimension chunk_steps{};
     uint64_t array_step = array_.item_bytes;
     uint64_t chunk_step = array_.item_bytes;
     for (size_t d = dimensions; d-- > 0;) {
@@ -218,7 +219,7 @@ class FormReader::Chunks {
     sides[0] = end_row - first_row;
     const auto run_bytes = size_t(sides[run_dimension] * array_steps[run_dimension]);
     std::byte* const out = rows_.data();
-    std::array<uint64_t, 32> index{};
+    PerDimension index{};
     while (true) {
       std::copy_n(chunk.begin() + ptrdiff_t(from), run_bytes, out + to);
       size_t d = run_dimension;
@@ -241,7 +242,7 @@ class FormReader::Chunks {
   uint64_t most_inflation_ = 1;  // the most bytes that the filters can make from one stored byte
   Buffer packed_;
   Buffer rows_;
-  SampleExtent kept_;                  // the bytes of the array that are in rows_
+  SampleExtent loaded_;                // the bytes of the array that are in rows_
   std::span<const std::byte> opened_;  // the chunk that was unpacked last; see open_chunk()
   std::span<const std::byte> plain_;
   size_t opened_number_ = 0;

@@ -71,7 +71,7 @@ class SampleUnpacker {
   }
   // Whether an error of open() or crc32c_of() says that the stored bytes are damaged. Other errors say
   // nothing about them.
-  static bool says_damage(const Error& error) {
+  static bool is_damage(const Error& error) {
     return error.code == Errc::corrupt || error.code == Errc::truncated;
   }
   // The CRC32C of a sample from its stored bytes, and from nothing that was read before. Errors: as open().

@@ -103,20 +103,32 @@ std::span<std::byte> make_file(const FilterQuestion& question, std::span<std::by
   return made;
 }
 
+// Whether the memory of this program is limited to less than chunks may need (limit_memory()).
+bool needs_more_memory = false;
+
+// Why the library could not undo the filters.
+struct Reason {
+  std::string text;  // "": it could
+  bool lacks_memory = false;
+};
+
 // HDF5's description of the first error of the last call.
-std::string reason_of_library() {
-  std::string reason;
+Reason reason_of_library() {
+  Reason reason;
   const auto take = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
-    auto& text = *static_cast<std::string*>(out);
-    if (text.empty() && error->desc != nullptr) text = error->desc;
+    auto& found = *static_cast<Reason*>(out);
+    if (error->maj_num == H5E_RESOURCE && (error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC))
+      found.lacks_memory = needs_more_memory;
+    if (found.text.empty() && error->desc != nullptr) found.text = error->desc;
     return 0;
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &reason);
-  return reason.empty() ? "it gives no reason" : reason;
+  if (reason.text.empty()) reason.text = "it gives no reason";
+  return reason;
 }
 
-// Undoes the filters of the file's chunk. "" if it could, or the reason why not.
-std::string read_chunk(std::span<std::byte> file, std::span<std::byte> result) {
+// Undoes the filters of the file's chunk.
+Reason read_chunk(std::span<std::byte> file, std::span<std::byte> result) {
   chunk_to_take = result;
   taken.reset();
   // HDF5 fails if there is a file of this name. It takes two open files of one name for the same file.
@@ -137,8 +149,8 @@ std::string read_chunk(std::span<std::byte> file, std::span<std::byte> result) {
                     (set = H5Dopen2(opened, "d", H5P_DEFAULT)) >= 0 && (space = H5Dget_space(set)) >= 0 &&
                     H5Sselect_elements(space, H5S_SELECT_SET, 1, &kFirstByte) >= 0 &&
                     H5Dread(set, H5T_NATIVE_UINT8, one_byte, space, H5P_DEFAULT, &first_byte) >= 0;
-  std::string reason = taken.value_or("");
-  if (reason.empty() && !(done && taken)) reason = reason_of_library();
+  Reason reason{.text = taken.value_or("")};
+  if (reason.text.empty() && !(done && taken)) reason = reason_of_library();
   if (space >= 0) H5Sclose(space);
   if (set >= 0) H5Dclose(set);
   if (opened >= 0) H5Fclose(opened);
@@ -154,7 +166,8 @@ bool can_undo(uint16_t number) {
 }
 
 // A chunk may make a filter ask for any amount of memory. It gets what this program has from the beginning (a
-// preloaded profiler or a sanitizer reserve much), and a few times the bytes of a chunk.
+// preloaded profiler or a sanitizer reserve much), and a few times the bytes of a chunk: no filter needs more
+// for an intact one.
 void limit_memory(size_t shared_bytes) {
   static const uint64_t first_bytes = [] {
     uint64_t pages = 0;
@@ -167,9 +180,10 @@ void limit_memory(size_t shared_bytes) {
     return limit;
   }();
   constexpr uint64_t kForLibraries = uint64_t{512} << 20U;
-  if (first_bytes == 0) return;
+  const rlim_t enough = first_bytes == 0 ? RLIM_INFINITY : first_bytes + kForLibraries + 9 * shared_bytes;
+  needs_more_memory = first_limit.rlim_cur < enough;
   rlimit limit = first_limit;
-  limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, first_bytes + kForLibraries + 9 * shared_bytes);
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, enough);
   ::setrlimit(RLIMIT_AS, &limit);
 }
 
@@ -194,16 +208,16 @@ class SharedMemory {
 };
 
 FilterAnswer answer_to(const FilterQuestion& question, std::span<std::byte> memory) {
-  std::string reason;
+  Reason reason;
   if (question.stored_bytes == 0) {
-    if (!can_undo(question.filters[0].number)) reason = "there is no such filter";
+    if (!can_undo(question.filters[0].number)) reason.text = "there is no such filter";
   } else {
     const size_t result = filter_result_offset(question.stored_bytes);
     reason = read_chunk(make_file(question, memory), memory.subspan(result, size_t(question.chunk_bytes)));
   }
-  FilterAnswer answer{.is_done = reason.empty()};
-  reason.resize(std::min(reason.size(), answer.reason.size() - 1));
-  std::copy(reason.begin(), reason.end(), answer.reason.begin());
+  FilterAnswer answer{.is_done = reason.text.empty(), .lacks_memory = reason.lacks_memory};
+  reason.text.resize(std::min(reason.text.size(), answer.reason.size() - 1));
+  std::copy(reason.text.begin(), reason.text.end(), answer.reason.begin());
   return answer;
 }
 

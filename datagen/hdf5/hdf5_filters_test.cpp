@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <hdf5.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <thread>
 
 #include "datagen/codec/library_filters.hpp"
@@ -239,6 +241,39 @@ TEST_F(Hdf5Filters, AfterThreeHangsNothingIsTried) {
     const auto failed = library.undo(bad.filters, 0, bad.stored, bad.plain.size());
     ASSERT_TRUE(fails_with(Errc::unsupported, failed));
     EXPECT_EQ(failed.error().what.find("not tried") != std::string::npos, i == 3) << failed.error().what;
+  }
+}
+
+TEST_F(Hdf5Filters, OneArrayThatHangsIsNotTheEndOfOthers) {
+  const LibraryChunk good = inverted(1000);
+  LibraryChunk bad = good;
+  bad.stored.front() = std::byte{2};
+  ChunkOpener opener(std::make_unique<LibraryFilters>(std::chrono::seconds(0)));
+  ASSERT_OK(opener.use(bad.filters, bad.plain.size()));
+  for (int i = 0; i < 4; ++i) EXPECT_ERRC(Errc::unsupported, opener.open(bad.stored, 0));
+  ASSERT_OK(opener.use(good.filters, good.plain.size()));
+  EXPECT_OK(opener.open(good.stored, 0));
+}
+
+// A filter that gets no memory says nothing about its chunk, unless what it asks for is more than an intact
+// chunk needs.
+TEST_F(Hdf5Filters, LittleMemoryIsNoDamage) {
+#if defined(PENSTOCK_ADDRESS_SANITIZER) || defined(PENSTOCK_THREAD_SANITIZER)
+  GTEST_SKIP() << "a sanitizer reserves more memory than this limit";
+#endif
+  LibraryChunk chunk = written(H5T_STD_I32LE, 500, [](hid_t how) { H5Pset_scaleoffset(how, H5Z_SO_INT, 0); });
+  constexpr size_t kElements = 2;  // the parameter that says how many there are
+  chunk.filters[0].parameters.at(kElements) = 1U << 29U;
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  for (const bool is_limited : {true, false}) {
+    const rlim_t most = is_limited ? 512U << 20U : before.rlim_cur;
+    const rlimit during{std::min(before.rlim_cur, most), before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &during), 0);
+    LibraryFilters library;
+    const auto failed = library.undo(chunk.filters, 0, chunk.stored, chunk.plain.size());
+    ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+    EXPECT_ERRC(is_limited ? Errc::unsupported : Errc::corrupt, failed);
   }
 }
 

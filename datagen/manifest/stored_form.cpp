@@ -8,7 +8,6 @@ namespace {
 
 enum Kind : uint64_t { kChunks = 1, kStream = 2 };
 
-constexpr size_t kMostDimensions = 32;
 constexpr uint64_t kMostFormBytes = INT64_MAX;
 
 // Takes words one after another. After the first failure ok() is false, and every word is 0.

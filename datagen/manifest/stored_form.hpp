@@ -21,6 +21,8 @@ struct SampleExtent {
   uint64_t bytes = 0;
 };
 
+inline constexpr size_t kMostDimensions = 32;  // of an array in chunks; as in HDF5 (H5S_MAX_RANK)
+
 // An array in chunks. A chunk at the edge of the array is stored whole.
 struct ChunkedArray {
   // The same in memory as in the manifest.

@@ -74,7 +74,7 @@ class UnpackedCrcs {
   Result<void> visit(uint64_t sample, const VisitCrc& visit) {
     if (has_damage_) return success();
     const Result<uint32_t> crc = samples_.crc32c_of(sample, window_);
-    has_damage_ = !crc.ok() && !window_.has_read_error() && SampleUnpacker::says_damage(crc.error());
+    has_damage_ = !crc.ok() && !window_.has_read_error() && SampleUnpacker::is_damage(crc.error());
     if (!crc.ok() && !has_damage_) return crc.error();
     return visit(sample, crc);
   }

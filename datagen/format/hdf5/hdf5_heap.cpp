@@ -54,17 +54,17 @@ uint64_t Hdf5Heap::row_bytes(uint64_t row) const {
 }
 
 // The bytes of an indirect block. All objects of the heap are found through the same few, so the last one of
-// each depth is kept.
+// each depth stays in memory.
 Result<std::span<const std::byte>> Hdf5Heap::indirect_block(size_t depth, uint64_t address, uint64_t length) {
-  if (kept_.size() <= depth) kept_.resize(depth + 1);
-  KeptBlock& kept = kept_[depth];
-  if (kept.address != address || kept.bytes.empty()) {
-    kept.bytes.clear();
+  if (blocks_.size() <= depth) blocks_.resize(depth + 1);
+  LoadedBlock& loaded = blocks_[depth];
+  if (loaded.address != address || loaded.bytes.empty()) {
+    loaded.bytes.clear();
     PENSTOCK_ASSIGN(const auto bytes, source_.read_checked_bytes(address, length, "FHIB"));
-    kept = {address, {bytes.begin(), bytes.end()}};
+    loaded = {address, {bytes.begin(), bytes.end()}};
   }
-  if (kept.bytes.size() + 4 != length) return damaged();
-  return std::span<const std::byte>(kept.bytes);
+  if (loaded.bytes.size() + 4 != length) return damaged();
+  return std::span<const std::byte>(loaded.bytes);
 }
 
 // Goes from the root block down to the direct block that has the offset.

@@ -43,11 +43,11 @@ class Hdf5Heap {
   uint64_t offset_bytes_ = 0;
   uint64_t length_bytes_ = 0;
   Block root_;
-  struct KeptBlock {
+  struct LoadedBlock {
     uint64_t address = 0;
     std::vector<std::byte> bytes{};
   };
-  std::vector<KeptBlock> kept_;  // indirect blocks by depth
+  std::vector<LoadedBlock> blocks_;  // indirect blocks by depth
 };
 
 }  // namespace penstock

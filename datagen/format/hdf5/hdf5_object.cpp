@@ -10,11 +10,11 @@
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/hdf5/hdf5_heap.hpp"
+#include "datagen/manifest/stored_form.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr size_t kMostDimensions = 32;
 constexpr size_t kMostNamedTypes = 10'000;  // that are kept
 enum MessageType : uint16_t {
   kDataspace = 0x01,
@@ -432,7 +432,8 @@ class ObjectReader {
     const uint64_t where = message.u8();
     constexpr uint64_t kInSharedHeap = 1;
     if (version < 1 || version > 3 || (version == 3 && where == kInSharedHeap)) return success();
-    const uint64_t header = message.skip(version == 1 ? 6 : 0).u64();
+    // Version 1 has 6 unused bytes, and the offset of a name in a heap, before the address (H5Oshared.c).
+    const uint64_t header = message.skip(version == 1 ? 14 : 0).u64();
     if (!message.ok()) return source_.corrupt(address, "a message that is too short");
     // A named type cannot refer to another one: in a damaged file, such references could lead in a circle.
     if (is_named_type_) return success();

@@ -294,6 +294,33 @@ TEST_F(Hdf5, OldFilesAreRead) {
   expect_hardened(fixture, old_file(), 0, 0);
 }
 
+// HDF5 before 1.6 wrote the first version of references to named types: like entries of a group.
+TEST_F(Hdf5, OldReferencesToNamedTypesAreRead) {
+  auto bytes = old_file();
+  const uint64_t block = bytes.size();
+  const uint64_t type = block + 64;
+  HeaderBytes end;
+  end.append(std::span<const std::byte>(bytes).subspan(kContinuationOffset, 32));  // the layout
+  end.u16(0x03).u16(24).u8(2).zeros(3).u8(1).u8(0).zeros(6).u64(8).u64(type);
+  end.u8(1).u8(0).u16(1).u32(1).u32(24).u32(0);  // the header of the named type
+  end.u16(0x03).u16(16).u32(0).u8(0x10).u8(0).u16(0).u32(1).u16(0).u16(8).u32(0);
+  const auto set = [&bytes](size_t at, uint64_t value) {
+    for (size_t i = 0; i < 8; ++i) bytes[at + i] = static_cast<std::byte>(value >> (8 * i));
+  };
+  const std::vector<std::byte> added = end.take();
+  set(40, block + added.size());
+  bytes[kHeaderOffset + 40] = {};  // the message with the type becomes empty
+  set(kHeaderOffset + 72, block);  // where the header goes on, and how long
+  set(kHeaderOffset + 80, 64);
+  bytes.insert(bytes.end(), added.begin(), added.end());
+  ScanFixture fixture("hdf5");
+  const auto samples = fixture.scan(bytes);
+  ASSERT_OK(samples);
+  ASSERT_EQ(samples->size(), 1U);
+  EXPECT_EQ((*samples)[0].placement.offset, kDataOffset);
+  EXPECT_EQ((*samples)[0].placement.length, 3U);
+}
+
 TEST_F(Hdf5, FilesAfterAUserBlockAreRead) {
   auto bytes = old_file();
   bytes.insert(bytes.begin(), 512, std::byte{'x'});
