@@ -180,7 +180,8 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
                            {"bytes", found.bytes_in_forms},
                            {"fetched_bytes", found.fetched_bytes}};
   if (corpus.scan) out["scan"] = scan_json(*corpus.scan);
-  if (corpus.scan && !corpus.scan->array.empty()) out["array"] = corpus.scan->array;
+  if (corpus.scan && !corpus.scan->array.empty())
+    out["array"] = corpus.scan->array_names_differ ? Json() : Json(corpus.scan->array);
   if (content) out["content"] = content_json(*content);
   return out;
 }
@@ -224,8 +225,8 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
                    bytes(double(found.fetched_bytes) / double(found.samples_in_forms)),
                    bytes(double(found.bytes_in_forms) / double(found.samples_in_forms)))});
   if (corpus.scan && !corpus.scan->array.empty())
-    facts.row({"array", corpus.scan->array == "mixed" ? "with other names in other objects"
-                                                      : printable(corpus.scan->array)});
+    facts.row({"array", printable(corpus.scan->array) +
+                            (corpus.scan->array_names_differ ? ", and others in other objects" : "")});
   facts.row({"labels", describe_labels(manifest.facts(), found,
                                        corpus.scan ? corpus.scan->folder_labelled_samples : 0)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"

@@ -360,6 +360,12 @@ print("{}")""")
                               check=False)
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn(message("filters-not-loaded"), done.stderr)
+        (self.dir / "bin" / "penstock_hdf5_filters").chmod(0o644)
+        (self.dir / "data" / "b.npz").write_bytes(npz(("x.npy", npy("|u1", (3, 4), bytes(12)))))
+        done = subprocess.run([self.dir / "bin" / "penstock", "describe", "data", "--scan", "--json", "--no-config"], cwd=self.dir, capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(json.loads(done.stdout)["samples"], 3, done.stderr)
+        self.assertIn("penstock_hdf5_filters", done.stderr)
 
     def test_a_chunk_without_bytes_is_damage(self):
         content = bytearray((penstock_cli.SOURCE / "datagen" / "fuzz_seeds" / "format_hdf5" / "gzip_rows_early.h5").read_bytes())
@@ -370,6 +376,26 @@ print("{}")""")
         (self.dir / "empty").mkdir()
         (self.dir / "empty" / "a.h5").write_bytes(content)
         self.assertIn(message("chunk-without-bytes", n=0), self.run_cli("describe", "empty", "--scan", expect=1).stderr)
+
+    def test_labels_that_cannot_be_read_are_those_that_are_named(self):
+        objects = npy("|O", (3,), b"\x80\4.")
+        images = npy("|u1", (3, 4, 4), bytes(48))
+        (self.dir / "d").mkdir()
+        for masks, labels in ((objects, ()), (npy("|u1", (), b"1"), ()), (objects, ("--set", "field=labels"))):
+            (self.dir / "d" / "a.npz").write_bytes(npz(("images.npy", images), ("masks.npy", masks), ("labels.npy", images if labels else objects)))
+            done = self.run_cli("describe", "d", "--scan", "--json", *labels)
+            found = json.loads(done.stdout)
+            self.assertEqual((found["samples"], found["array"], found["scan"]["arrays"]), (1, "labels", 1) if labels else (3, "images", 2))
+            self.assertIn("'masks'" if labels else "'labels'", done.stderr)
+
+    def test_content_is_of_samples_not_of_the_streams_that_they_are_stored_in(self):
+        (self.dir / "d").mkdir()
+        rows = b"".join(bytes([i]) * 4096 for i in range(64))
+        (self.dir / "d" / "a.npz").write_bytes(npz(("x.npy", npy("|u1", (64, 4096), rows), zipfile.ZIP_DEFLATED)))
+        content = json.loads(self.run_cli("describe", "d", "--scan", "--content", "--json").stdout)["content"]
+        self.assertEqual((content["samples"], content["unreadable"], content["bytes"]), (64, 0, len(rows)))
+        if content["zstd"] is not None:
+            self.assertGreater(content["zstd"]["ratio_alone"], 50)
 
     def test_of_arrays_as_large_one_is_named_and_can_be_chosen(self):
         (self.dir / "two").mkdir()
@@ -383,6 +409,12 @@ print("{}")""")
             self.assertEqual("--set field=masks" in done.stderr, equal == 1)
             found = [crc for _, _, _, crc in ManifestFile(self.dir / f"{name}.manifest").samples]
             self.assertEqual(found, [crc32c(arrays[name][16 * i:16 * i + 16]) for i in range(3)])
+        # An array called 'mixed' is not several arrays.
+        for folder, names, array in (("one", ("mixed", "mixed"), "mixed"), ("several", ("mixed", "images"), None)):
+            (self.dir / folder).mkdir()
+            for i, name in enumerate(names):
+                (self.dir / folder / f"{i}.npz").write_bytes(npz((f"{name}.npy", npy("|u1", (3, 4, 4), arrays["images"]))))
+            self.assertEqual(json.loads(self.run_cli("describe", folder, "--scan", "--json").stdout)["array"], array)
         (self.dir / "blank").mkdir()
         (self.dir / "blank" / "a.npz").write_bytes(npz(*((f"{name} eye.npy", npy("|u1", (3, 4, 4), content)) for name, content in arrays.items())))
         self.assertIn("--set 'field=masks eye'", self.run_cli("describe", "blank", "--scan").stderr)

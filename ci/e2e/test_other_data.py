@@ -4,12 +4,14 @@ import bz2
 import gzip
 import json
 import lzma
+import shutil
 import struct
 import tarfile
 import zipfile
 import zlib
 
 from corpus_case import CorpusTest
+from messages import message
 from other_formats import GIF, HTML, LFS_POINTER, floats, integers, npy, npz, png, proto_field, tar, tf_example, tf_record
 import penstock_cli
 
@@ -196,6 +198,15 @@ class Pictures(CorpusTest):
         (self.dir / "d").mkdir()
         (self.dir / "d" / "a.tar").write_bytes(WHOLE["apart.tar"][0])
         self.train()
+
+    def test_training_names_a_sample_without_bytes(self):
+        for name, content, text in (("1.png", b"", message("file-is-empty", name="1.png")),
+                                    ("a.tar", tar(("1.png", png()), ("2.png", b"")), message("sample-is-empty", name="a.tar"))):
+            with self.subTest(name):
+                shutil.rmtree(self.dir / "d", ignore_errors=True)
+                (self.dir / "d").mkdir()
+                (self.dir / "d" / name).write_bytes(content)
+                self.assertIn(text, self.train(expect=1).stderr)
 
 
 if __name__ == "__main__":

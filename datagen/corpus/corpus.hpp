@@ -26,12 +26,13 @@ struct ScanReport {
   std::string unentered_remedy{};  // what the user can do to have it entered
   uint64_t dangling_links = 0;     // links to objects that do not exist
   uint64_t special_files = 0;      // pipes, sockets and devices
-  // The array that samples are taken from; "mixed": arrays of several names; "": objects have none, or each
+  // The array that the samples of the first object with arrays are taken from; "": objects have none, or each
   // array is a sample.
   std::string array{};
-  uint64_t left_out_arrays = 0;   // arrays that belong to no sample, in objects with samples
-  uint64_t equal_arrays = 0;      // arrays as large as those that samples are taken from
-  uint64_t left_out_members = 0;  // files that belong to no sample, in archives with samples
+  bool array_names_differ = false;  // whether other objects take samples from arrays of other names
+  uint64_t left_out_arrays = 0;     // arrays that belong to no sample, in objects with samples
+  uint64_t equal_arrays = 0;        // arrays as large as those that samples are taken from
+  uint64_t left_out_members = 0;    // files that belong to no sample, in archives with samples
   // Objects that cannot be read, or whose content does not match their name.
   uint64_t unreadable_objects = 0;
   std::string unreadable_text;           // describes them: "1 that cannot be read ('a.tar'; ...)"

@@ -117,7 +117,8 @@ class SampleLister {
     if (scanned.samples.empty() && report_.objects_without_samples++ == 0) first_without_samples_ = name;
     count_left_out(scanned.left_out_arrays, name, report_.left_out_arrays, first_array_);
     count_left_out(scanned.left_out_files, name, report_.left_out_members, first_member_);
-    if (!scanned.array.empty()) set_or_mark_mixed(report_.array, scanned.array);
+    if (report_.array.empty()) report_.array = scanned.array;
+    if (!scanned.array.empty() && scanned.array != report_.array) report_.array_names_differ = true;
     const Format::LeftOutParts& equal = scanned.equal_arrays;
     if (equal.count > 0 && report_.equal_arrays == 0)
       first_equal_ =

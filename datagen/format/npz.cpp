@@ -212,7 +212,8 @@ class NpzScan {
     Result<NpyArray> parsed = stream ? read_npy(*stream, 0, member.bytes, true)
                                      : read_npy(window_, member.content.offset, member.content.length, true);
     if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
-      unread_.add(name, "of a type that is not read", std::move(parsed).error());
+      const std::string reason = fmt::format("that is not read ({})", parsed.error().what);
+      unread_.add(name, reason, std::move(parsed).error());
       return success();
     }
     PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "io_backends/backend/backend.hpp"
@@ -57,18 +58,36 @@ uint64_t element_count(const StoredArray& array) {
   return count;
 }
 
-bool contains_offsets(std::span<const StoredArray> arrays, const StoredArray& array) {
-  if (!array.name.ends_with(kOffsetsSuffix)) return false;
-  const std::string_view described_name(array.name.data(), array.name.size() - kOffsetsSuffix.size());
-  return std::any_of(arrays.begin(), arrays.end(),
-                     [&](const StoredArray& other) { return other.name == described_name; });
-}
+// For each array of an object, by its number: its offsets, and whether it is the offsets of another array.
+struct OffsetArrays {
+  explicit OffsetArrays(std::span<const StoredArray> arrays)
+      : offsets_of(arrays.size()), is_offsets(arrays.size()) {
+    std::set<std::string_view> names;
+    std::map<std::string_view, size_t> first_offsets;
+    for (const StoredArray& array : arrays) names.insert(array.name);
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      const std::string_view name = arrays[i].name;
+      if (!name.ends_with(kOffsetsSuffix)) continue;
+      const std::string_view described = name.substr(0, name.size() - kOffsetsSuffix.size());
+      is_offsets[i] = names.contains(described);
+      if (arrays[i].is_integer && arrays[i].shape.size() == 1 && arrays[i].shape[0] > 0)
+        first_offsets.emplace(described, i);
+    }
+    for (size_t i = 0; i < arrays.size(); ++i)
+      if (const auto found = first_offsets.find(arrays[i].name); found != first_offsets.end())
+        offsets_of[i] = found->second;
+  }
 
-std::optional<size_t> largest_array(std::span<const StoredArray> arrays, bool include_labels) {
+  std::vector<std::optional<size_t>> offsets_of;  // a list of whole numbers; the first, if there are several
+  std::vector<bool> is_offsets;
+};
+
+std::optional<size_t> largest_array(std::span<const StoredArray> arrays, const OffsetArrays& offsets,
+                                    bool include_labels) {
   std::optional<size_t> best;
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (last_part(arrays[i].name) == kStatisticsName) continue;
-    if (!include_labels && (is_label_name(arrays[i].name) || contains_offsets(arrays, arrays[i]))) continue;
+    if (!include_labels && (is_label_name(arrays[i].name) || offsets.is_offsets[i])) continue;
     if (!best || arrays[i].bytes > arrays[*best].bytes) best = i;
   }
   return best;
@@ -81,12 +100,13 @@ std::optional<size_t> array_called(std::span<const StoredArray> arrays, std::str
 }
 
 // The other arrays of as many bytes as the payload that largest_array() could have returned.
-std::vector<size_t> arrays_as_large(std::span<const StoredArray> arrays, size_t payload) {
+std::vector<size_t> arrays_as_large(std::span<const StoredArray> arrays, const OffsetArrays& offsets,
+                                    size_t payload) {
   std::vector<size_t> out;
   for (size_t i = 0; i < arrays.size(); ++i)
     if (i != payload && arrays[i].bytes == arrays[payload].bytes &&
         last_part(arrays[i].name) != kStatisticsName && !is_label_name(arrays[i].name) &&
-        !contains_offsets(arrays, arrays[i]))
+        !offsets.is_offsets[i])
       out.push_back(i);
   return out;
 }
@@ -226,9 +246,7 @@ std::vector<bool> may_belong_to_samples(std::span<const StoredArray> arrays, siz
   for (const StoredArray& array : arrays)
     if (is_label_name(array.name)) labelled_groups.insert(group_of(array.name));
   const auto label_group_of = [&](std::string_view name) -> std::optional<std::string_view> {
-    // the most groups around an array that are searched, because names of a hostile file may have thousands
-    // of parts
-    constexpr int kMostGroups = 64;
+    constexpr int kMostGroups = 64;  // groups that are searched: hostile names may have thousands of parts
     std::string_view group = group_of(name);
     for (int i = 0; i < kMostGroups; ++i, group = group_of(group)) {
       if (labelled_groups.contains(group)) return group;
@@ -283,14 +301,6 @@ bool rows_are_samples(std::span<const StoredArray> arrays, size_t payload,
          (has_labels_of_same_rows && all_have_same_rows);
 }
 
-std::optional<size_t> offsets_of(std::span<const StoredArray> arrays, const StoredArray& payload) {
-  for (size_t i = 0; i < arrays.size(); ++i)
-    if (arrays[i].is_integer && arrays[i].shape.size() == 1 && arrays[i].shape[0] > 0 &&
-        arrays[i].name == fmt::format("{}{}", payload.name, kOffsetsSuffix))
-      return i;
-  return std::nullopt;
-}
-
 // The digits at the start of `text`.
 std::string_view leading_digits(std::string_view text) {
   return text.substr(0, text.find_first_not_of("0123456789"));
@@ -334,14 +344,15 @@ bool natural_less(std::string_view a, std::string_view b) {
 // Returns the payload and the arrays like it, if each of them is one sample (rule 3 of choose_samples()), in
 // natural order of their names. Returns nothing if no array is like the payload, or if the object has labels
 // or offsets.
-std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t payload) {
+std::vector<size_t> samples_like(std::span<const StoredArray> arrays, const OffsetArrays& offsets,
+                                 size_t payload) {
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
   std::vector<size_t> numbered;
   std::vector<size_t> similar;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& array = arrays[i];
-    if (is_label_name(array.name) || contains_offsets(arrays, array)) return {};
+    if (is_label_name(array.name) || offsets.is_offsets[i]) return {};
     if (last_part(array.name) == kStatisticsName || array.is_integer != first.is_integer ||
         array.item_bytes != first.item_bytes)
       continue;
@@ -359,16 +370,17 @@ std::vector<size_t> samples_like(std::span<const StoredArray> arrays, size_t pay
   return samples;
 }
 
-// Whether `labels` is a list of labels that does not fit. It fits if its length is the number of samples. If
+// Whether array `i` is a list of labels that does not fit. It fits if its length is the number of samples. If
 // the samples are not ranges of the payload, it also fits if its length is that of a dimension of the
 // payload with several dimensions.
-bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& labels,
+bool labels_do_not_fit(std::span<const StoredArray> arrays, const OffsetArrays& offsets, size_t i,
                        const SampleChoice& choice) {
+  const StoredArray& labels = arrays[i];
   if (!labels.is_integer || !is_label_name(labels.name)) return false;
   const uint64_t count = element_count(labels);
   const auto equals_count = [count](uint64_t side) { return side == count; };
   const bool is_list = std::any_of(labels.shape.begin(), labels.shape.end(), equals_count);
-  if (!is_list || count == choice.samples || offsets_of(arrays, labels)) return false;
+  if (!is_list || count == choice.samples || offsets.offsets_of[i]) return false;
   if (choice.layout == SampleChoice::Layout::ranges) return true;
   const std::vector<uint64_t>& payload_shape = arrays[choice.payload].shape;
   // A label for each number of a line: the line may be a signal, or a table of one column. It is taken as one
@@ -383,22 +395,20 @@ bool labels_do_not_fit(std::span<const StoredArray> arrays, const StoredArray& l
 // has fewer than three arrays, including the payload, marks none, because they may be fields of one sample.
 std::vector<bool> find_series(std::span<const StoredArray> arrays, size_t payload,
                               const std::vector<bool>& may_belong) {
-  constexpr size_t kMinArrays = 3;
+  constexpr ptrdiff_t kMinArrays = 3;
   const StoredArray& first = arrays[payload];
   const std::string series = without_numbers(first.name);
   std::vector<bool> out(arrays.size());
-  size_t count = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const StoredArray& other = arrays[i];
     out[i] = may_belong[i] && other.is_integer == first.is_integer && other.item_bytes == first.item_bytes &&
              other.shape.size() == first.shape.size() && without_numbers(other.name) == series;
-    if (out[i]) ++count;
   }
-  return count < kMinArrays ? std::vector<bool>(arrays.size()) : out;
+  return std::count(out.begin(), out.end(), true) < kMinArrays ? std::vector<bool>(arrays.size()) : out;
 }
 
-void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>& may_belong,
-                   SampleChoice& choice) {
+void find_left_out(std::span<const StoredArray> arrays, const OffsetArrays& offsets,
+                   const std::vector<bool>& may_belong, SampleChoice& choice) {
   using Layout = SampleChoice::Layout;
   std::vector<bool> is_sample(arrays.size());
   is_sample[choice.payload] = true;
@@ -406,13 +416,13 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
   bool has_labels = false;
   for (size_t i = 0; i < arrays.size(); ++i)
     has_labels = has_labels || (may_belong[i] && is_label_name(arrays[i].name) &&
-                                !labels_do_not_fit(arrays, arrays[i], choice));
+                                !labels_do_not_fit(arrays, offsets, i, choice));
   const std::vector<bool> series = choice.layout == Layout::one_sample
                                        ? find_series(arrays, choice.payload, may_belong)
                                        : std::vector<bool>();
   const auto is_part_of_samples = [&](size_t i) {
     const StoredArray& array = arrays[i];
-    if (is_label_name(array.name) || contains_offsets(arrays, array)) return true;
+    if (is_label_name(array.name) || offsets.is_offsets[i]) return true;
     switch (choice.layout) {
       case Layout::separate_arrays:
         return false;
@@ -420,13 +430,13 @@ void find_left_out(std::span<const StoredArray> arrays, const std::vector<bool>&
         return has_labels && !series[i];
       case Layout::rows:
       case Layout::ranges:
-        return !array.shape.empty() && (array.shape[0] == choice.samples || offsets_of(arrays, array));
+        return !array.shape.empty() && (array.shape[0] == choice.samples || offsets.offsets_of[i]);
     }
     return false;
   };
   for (size_t i = 0; i < arrays.size(); ++i) {
     if (is_sample[i] || last_part(arrays[i].name) == kStatisticsName) continue;
-    const bool are_misfit_labels = may_belong[i] && labels_do_not_fit(arrays, arrays[i], choice);
+    const bool are_misfit_labels = may_belong[i] && labels_do_not_fit(arrays, offsets, i, choice);
     // Labels that could be used if they were integers: one for each of several samples.
     const bool are_labels = may_belong[i] && is_label_name(arrays[i].name) && choice.samples > 1;
     const bool are_no_integers =
@@ -455,23 +465,25 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> stored_a
                                            std::string_view field) {
   std::vector<StoredArray> arrays(stored_arrays.begin(), stored_arrays.end());
   for (StoredArray& array : arrays) array.name = with_split_as_group(array.name);
-  auto payload = field.empty() ? largest_array(arrays, false) : array_called(stored_arrays, field);
-  if (!payload && !field.empty()) return std::nullopt;
-  if (!payload) payload = largest_array(arrays, true);
+  const OffsetArrays offsets(arrays);
+  auto payload = field.empty() ? largest_array(arrays, offsets, false) : array_called(stored_arrays, field);
+  if (!payload && field.empty()) payload = largest_array(arrays, offsets, true);
   // the object contains only statistics, so it has no samples
-  if (!payload && !arrays.empty()) return SampleChoice{.samples = 0};
+  if (!payload && field.empty() && !arrays.empty()) return SampleChoice{.samples = 0};
   if (!payload) return std::nullopt;
   SampleChoice choice{.payload = *payload};
   const std::vector<bool> may_belong = may_belong_to_samples(arrays, *payload);
-  choice.offsets = offsets_of(arrays, arrays[*payload]);
+  choice.offsets = offsets.offsets_of[*payload];
   if (choice.offsets) {
     choice.layout = SampleChoice::Layout::ranges;
     choice.samples = arrays[*choice.offsets].shape[0] - 1;
   } else if (rows_are_samples(arrays, *payload, may_belong)) {
     choice.layout = SampleChoice::Layout::rows;
     choice.samples = arrays[*payload].shape[0];
-  } else if (choice.sample_arrays = field.empty() ? samples_like(arrays, *payload) : std::vector<size_t>();
-             !choice.sample_arrays.empty()) {
+  } else if (field.empty()) {
+    choice.sample_arrays = samples_like(arrays, offsets, *payload);
+  }
+  if (!choice.sample_arrays.empty()) {
     choice.layout = SampleChoice::Layout::separate_arrays;
     choice.samples = choice.sample_arrays.size();
   }
@@ -479,9 +491,9 @@ std::optional<SampleChoice> choose_samples(std::span<const StoredArray> stored_a
     if (i != *payload && may_belong[i] && arrays[i].is_integer && is_label_name(arrays[i].name) &&
         element_count(arrays[i]) == choice.samples)
       choice.labels = i;
-  find_left_out(arrays, may_belong, choice);
+  find_left_out(arrays, offsets, may_belong, choice);
   if (field.empty() && choice.sample_arrays.empty() && !is_label_name(arrays[*payload].name))
-    choice.equal_arrays = arrays_as_large(arrays, *payload);
+    choice.equal_arrays = arrays_as_large(arrays, offsets, *payload);
   return choice;
 }
 

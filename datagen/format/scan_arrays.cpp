@@ -110,16 +110,30 @@ Result<void> check_sample_count(const ByteWindow& window, uint64_t samples) {
                   kMostSamplesPerObject));
 }
 
+std::string list_arrays(std::span<const StoredArray> arrays) {
+  constexpr size_t kMostNames = 8;
+  std::string names;
+  for (const StoredArray& array : arrays.first(std::min(arrays.size(), kMostNames)))
+    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", array.name);
+  if (arrays.size() > kMostNames) names += fmt::format(" and {} more", arrays.size() - kMostNames);
+  return names.empty() ? "none" : names;
+}
+
 namespace {
 
 // Describes the arrays that belong to no sample, and those that cannot be read. The scan reports them with
 // the object's first sample.
 Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, const SampleChoice& choice,
                                        const UnreadArrays& unread) {
-  if (!choice.first_left_out) return unread.parts;
+  const bool names_labels =
+      choice.labels_do_not_fit || choice.labels_are_no_integers || choice.labels_have_several_numbers;
+  Format::LeftOutParts out = unread.parts;
+  out.count += choice.left_out_count;
+  if (!choice.first_left_out || (!names_labels && is_label_name(out.first_name))) return out;
   const StoredArray& first = arrays[*choice.first_left_out];
   const StoredArray& payload = arrays[choice.payload];
-  Format::LeftOutParts out{.count = choice.left_out_count + unread.parts.count, .first_name = first.name};
+  out.first_name = first.name;
+  out.reason = "";
   if (choice.labels_are_no_integers) out.reason = "labels that are no whole numbers";
   if (choice.labels_have_several_numbers)
     out.reason = fmt::format("labels of {} numbers each, where one is read: store the number of the class",
@@ -139,16 +153,12 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
 
 Result<void> check_field(const ObjectWindow& window, std::span<const StoredArray> arrays,
                          std::string_view field, UnreadArrays& unread) {
-  std::string names;
-  for (const StoredArray& array : arrays) {
+  for (const StoredArray& array : arrays)
     if (array.name == field) return success();
-    names += fmt::format("{}'{}'", names.empty() ? "" : ", ", array.name);
-  }
   for (UnreadArrays::Named& one : unread.errors)
     if (one.name == field) return std::move(one.error);
-  return window.error(
-      Errc::unsupported, 0,
-      fmt::format("it has no array '{}' of numbers; it has {}", field, names.empty() ? "none" : names));
+  return window.error(Errc::unsupported, 0,
+                      fmt::format("it has no array '{}' of numbers; it has {}", field, list_arrays(arrays)));
 }
 
 // The arrays that are as large as the payload, which is the largest: one of them might be meant.
@@ -188,8 +198,8 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
                          UnreadArrays unread, const LocateArray& locate, const Format::Visit& visit_sample) {
   if (!field.empty()) PENSTOCK_TRY(check_field(window, arrays, field, unread));
   const std::optional<SampleChoice> choice = choose_samples(arrays, field);
-  if (unread.first_error && (!choice || is_label_name(arrays[choice->payload].name)))
-    return *std::move(unread.first_error);
+  const bool has_only_labels = field.empty() && (!choice || is_label_name(arrays[choice->payload].name));
+  if (!unread.errors.empty() && has_only_labels) return std::move(unread.errors.front().error);
   if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
   PENSTOCK_TRY(check_sample_count(window, choice->samples));
   Format::LeftOutParts left_out = describe_left_out(arrays, *choice, unread);
@@ -213,8 +223,8 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
       labels = *std::move(read);
     else if (read.error().code != Errc::unsupported)
       return read.error();
-    else if (left_out.count++ == 0)
-      left_out = {.count = 1,
+    else
+      left_out = {.count = left_out.count + 1,
                   .first_name = arrays[*choice->labels].name,
                   .reason = fmt::format("labels that cannot be read ({})", read.error().what)};
   }

@@ -48,24 +48,27 @@ inline Result<void> check_interrupt_at(uint64_t sample) {
   return sample % 65536 == 0 ? check_interrupt() : success();
 }
 
-// Arrays of an object that cannot be read. They are counted, and the first is named.
+// Arrays of an object that cannot be read. They are counted, and the first is named, or rather the first that
+// has labels.
 struct UnreadArrays {
   // `error` says why: the object has no samples if it has no other arrays than these and labels.
   void add(std::string_view name, std::string_view reason, std::optional<Error> error = {}) {
-    if (parts.count++ == 0)
-      parts = {.count = 1, .first_name = std::string(name), .reason = std::string(reason)};
-    if (!error) return;
-    if (!first_error) first_error = error;
-    errors.push_back({std::string(name), *std::move(error)});
+    if (parts.count++ == 0 || (is_label_name(name) && !is_label_name(parts.first_name))) {
+      parts.first_name = name;
+      parts.reason = reason;
+    }
+    if (error) errors.push_back({std::string(name), *std::move(error)});
   }
   struct Named {
     std::string name;
     Error error;
   };
   Format::LeftOutParts parts;
-  std::optional<Error> first_error;
   std::vector<Named> errors;
 };
+
+// The names of the first arrays in quotes, and how many more there are; "none" if there are none.
+std::string list_arrays(std::span<const StoredArray> arrays);
 
 using LocateArray = std::function<Result<ArrayExtent>(size_t array, bool by_rows)>;
 
@@ -74,8 +77,9 @@ using LocateArray = std::function<Result<ArrayExtent>(size_t array, bool by_rows
 // `by_rows`, it is enough if the bytes of each row are together. If `field` is not empty, samples are taken
 // from the array of this name. Errors: `corrupt` if an offset is smaller than the one before it, or leads
 // past the end of the payload. `unsupported` labels are left out; otherwise `unsupported` if there is no
-// array, or none called `field`, if `unread` has an error and there are no arrays but labels, if the bytes of
-// a sample are not contiguous, or if there are too many samples (check_sample_count).
+// array, or none called `field`, if `unread` has an error and there are no arrays but labels (and no
+// `field`), if the bytes of a sample are not contiguous, or if there are too many samples
+// (check_sample_count).
 Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arrays, std::string_view field,
                          UnreadArrays unread, const LocateArray& locate, const Format::Visit& visit_sample);
 

@@ -70,8 +70,11 @@ Error StreamWindow::error(Errc code, uint64_t offset, std::string_view what) con
 
 Result<std::span<const std::byte>> StreamWindow::at(uint64_t offset, size_t length) {
   if (offset < begin_)
-    return error(Errc::unsupported, offset,
-                 "the name of a feature is after its bytes: decompress the file first");
+    return error(
+        Errc::unsupported, offset,
+        fmt::format("what is here was read before and is needed again, and at most the last {} KiB are "
+                    "in memory: decompress the file first",
+                    kBufferBytes >> 10U));
   while (end_ < offset + length) {
     if (ended_)
       return error(Errc::truncated, offset,
@@ -146,15 +149,16 @@ void StreamWindow::add_point() {
                      .window = std::vector<std::byte>(end - ptrdiff_t(window_bytes), end)});
 }
 
-// Removes the points before `before` that no sample uses, but keeps the last of them: the next sample may
-// begin behind it.
+// Removes the points before `before` that no sample uses, except the last of them: the next sample may begin
+// after it. Looks at no point before the last that is used, because all of those are used.
 void StreamWindow::remove_unused_points(uint64_t before) {
-  const auto end = std::find_if(points_.begin(), points_.end(),
-                                [&](const Point& point) { return point.place.offset > before; });
+  auto end = points_.end();
+  while (end != points_.begin() && (end - 1)->place.offset > before) --end;
   if (end == points_.begin()) return;
   const auto last = end - 1;
-  points_.erase(std::remove_if(points_.begin(), last, [](const Point& point) { return !point.is_used; }),
-                last);
+  auto first = last;
+  while (first != points_.begin() && !(first - 1)->is_used) --first;
+  points_.erase(first, last);
 }
 
 Result<Extent> StreamWindow::stored_range(const SampleExtent& extent) {
@@ -173,6 +177,7 @@ Result<Extent> StreamWindow::stored_range(const SampleExtent& extent) {
       return error(Errc::truncated, extent.offset,
                    fmt::format("{} bytes should be here, but they end at {}", extent.bytes, end_));
     PENSTOCK_TRY(inflate(end - 1));
+    remove_unused_points(std::min(end_, end));
   }
   return Extent{stream_.begin + begin, stored_end_ - begin};
 }

@@ -120,7 +120,7 @@ struct Directory {
 
 // Finds the end record, which is the last part of the archive. Only a comment of up to 64 KiB can follow it;
 // the record contains the comment's length. If no record ends where the object does, takes the last record
-// that more bytes follow: other programs, such as NumPy, ignore what was added behind an archive.
+// that more bytes follow: other programs, such as NumPy, ignore what was added after an archive.
 Result<uint64_t> find_end(ObjectWindow& window) {
   if (window.size() < kEndBytes) return window.error(Errc::truncated, 0, "too short for a ZIP archive");
   const auto tail = size_t(std::min<uint64_t>(window.size(), kEndBytes + kMostCommentBytes));

@@ -1,5 +1,5 @@
-// Makes and reads ZIP archives of stored (uncompressed) members, with ZIP64 if sizes require it (PKWARE's
-// APPNOTE 6.3.10).
+// Makes ZIP archives of stored (uncompressed) members, with ZIP64 if sizes require it, and finds the members
+// of archives, which may also be compressed with deflate (PKWARE's APPNOTE 6.3.10).
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,9 @@ std::vector<std::byte> zip_trailer(const ZipMember& member);
 std::vector<std::byte> zip_directory(std::span<const ZipMember> members, uint64_t offset);
 
 // Finds the members that are files, in the order of the directory. All of them are inside the object.
-// `corrupt` and `truncated` give the offset of the damage. `unsupported` names a member that is compressed or
-// encrypted. `skips` gets the name of a member that cannot be read, and why; it returns whether to skip it.
+// `corrupt` and `truncated` give the offset of the damage. `unsupported` names a member that is encrypted, or
+// compressed by another method than deflate. `skips` gets the name of a member that cannot be read, and why;
+// it returns whether to skip it.
 Result<std::vector<ArchiveMember>> read_zip(
     ObjectWindow& window,
     const std::function<bool(std::string_view name, const Error& error)>& skips = nullptr);

@@ -14,14 +14,10 @@ bool is_float(Element element) {
 }
 
 Result<size_t> find_array(const Hdf5Reader& reader, std::string_view name) {
-  std::string names;
-  for (size_t i = 0; i < reader.arrays().size(); ++i) {
-    const std::string& existing = reader.arrays()[i].name;
-    if (existing == name) return i;
-    names += (names.empty() ? "'" : ", '") + existing + "'";
-  }
+  for (size_t i = 0; i < reader.arrays().size(); ++i)
+    if (reader.arrays()[i].name == name) return i;
   return make_error(Errc::not_found, "it has no data set '{}'; those of numbers in it: {}", name,
-                    names.empty() ? "none" : names);
+                    list_arrays(reader.arrays()));
 }
 
 Result<Hdf5Rows> rows_of(std::span<const std::byte> file, const StoredArray& stored,
