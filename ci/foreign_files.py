@@ -307,11 +307,11 @@ def run(penstock, module):
     os.environ["HDF5_PLUGIN_PATH"] = plugins.PLUGIN_PATH
     with tempfile.TemporaryDirectory(prefix="penstock-foreign-") as where:
         folder = Folder(penstock, where)
-        said = [f"{h5py_kinds(h5, np, folder)} kinds of HDF5 files read, {h5py_refused(h5, np, folder, plugins)} refused with their reasons",
-                f"{library_kinds(h5, np, folder, plugins)} kinds with filters of HDF5's library",
-                f"{archives(np, folder)} archives of savez_compressed"]
-        said.append(f"{netcdf(module('netCDF4'), np, folder)} kinds of netCDF-4 files")
+        results = [f"{h5py_kinds(h5, np, folder)} kinds of HDF5 files read, {h5py_refused(h5, np, folder, plugins)} refused with their reasons",
+                   f"{library_kinds(h5, np, folder, plugins)} kinds with filters of HDF5's library",
+                   f"{archives(np, folder)} archives of savez_compressed"]
+        results.append(f"{netcdf(module('netCDF4'), np, folder)} kinds of netCDF-4 files")
         for name, pattern in (("tables", "tests/*.h5"), ("scipy", "io/matlab/tests/data/testhdf5*")):
-            said.append(f"arrays of {name}'s test files: " + shipped(h5, np, folder, module(name), pattern))
-        said.append(f"{records(module('tensorflow'), np, folder)} compressed TFRecords")
-    return "; ".join(said)
+            results.append(f"arrays of {name}'s test files: " + shipped(h5, np, folder, module(name), pattern))
+        results.append(f"{records(module('tensorflow'), np, folder)} compressed TFRecords")
+    return "; ".join(results)

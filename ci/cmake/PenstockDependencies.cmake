@@ -101,7 +101,7 @@ endif()
 penstock_optional(yaml-cpp yaml-cpp::yaml-cpp "--config FILE.yaml, sweep, and train dlio")
 
 find_package(ZLIB QUIET)
-penstock_optional(zlib ZLIB::ZLIB "TFRecord compressed with gzip (--set compression=gzip), short Darshan logs")
+penstock_optional(zlib ZLIB::ZLIB "TFRecord, NPZ and HDF5 compressed with deflate (gzip, zlib), short Darshan logs")
 
 find_package(PNG QUIET)
 penstock_optional(libpng PNG::PNG "pictures as PNG (--set codec=png)")

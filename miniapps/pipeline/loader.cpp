@@ -445,10 +445,9 @@ void BatchLoader::fail_if_stalled(StageTimer::Clock::time_point waiting_since) {
   const auto waiter = std::find_if(workers_.begin(), workers_.end(),
                                    [](const Worker& worker) { return !worker.pending_tickets.empty(); });
   if (waiter != workers_.end()) {
-    std::string scratch;
+    std::string name;
     const uint64_t object = settings_.manifest->sample(waiter->pending_tickets.front().index).object;
-    what +=
-        "; among those asked for is '" + std::string(settings_.manifest->object_name(object, scratch)) + "'";
+    what += "; among those asked for is '" + std::string(settings_.manifest->object_name(object, name)) + "'";
   }
   failure_ = Error{Errc::timed_out, 0, std::move(what)};
   stalled_ = true;
