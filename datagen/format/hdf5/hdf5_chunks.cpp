@@ -65,6 +65,8 @@ class ChunkFinder {
     if (chunk.size() != shape.size() || shape.empty() ||
         std::find(chunk.begin(), chunk.end(), 0U) != chunk.end())
       return corrupt("its chunks have other dimensions than it has");
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (most_shape()[d] < shape[d]) return corrupt("it is larger than it can become");
     uint64_t chunk_bytes = dataset_.item_bytes;
     count_ = 1;
     bool is_too_large = false;

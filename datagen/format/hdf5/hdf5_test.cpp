@@ -294,6 +294,49 @@ TEST_F(Hdf5, OldFilesAreRead) {
   expect_hardened(fixture, old_file(), 0, 0);
 }
 
+// Chunks without an index are numbered by the shape that the array can become. If that were smaller than the
+// array, chunks would share their bytes, and a small file could claim millions of them.
+TEST_F(Hdf5, NoArrayIsLargerThanItCanBecome) {
+  const auto file_with_second_side = [](uint64_t most) {
+    constexpr uint64_t kRows = 1U << 18U;
+    HeaderBytes group;
+    put_hdf5_message(group, 0x02, HeaderBytes().u8(0).u8(0).u64(UINT64_MAX).u64(UINT64_MAX));
+    const auto with_link = [&](uint64_t address) {
+      HeaderBytes messages;
+      messages.append(group.view());
+      put_hdf5_message(messages, 0x06, HeaderBytes().u8(1).u8(0).u8(1).text("d").u64(address));
+      return hdf5_object_header(messages);
+    };
+    const uint64_t dataset = 48 + with_link(0).size();
+    HeaderBytes messages;
+    put_hdf5_message(messages, 0x01,
+                     HeaderBytes().u8(2).u8(2).u8(1).u8(1).u64(kRows).u64(4).u64(kRows).u64(most));
+    put_hdf5_message(messages, 0x03, HeaderBytes().u8(0x10).zeros(3).u32(1).u16(0).u16(8));
+    constexpr uint64_t kFirstChunk = 512;
+    put_hdf5_message(messages, 0x08,
+                     HeaderBytes().u8(4).u8(2).u8(0).u8(3).u8(8).u64(1).u64(1).u64(1).u8(2).u64(kFirstChunk));
+    HeaderBytes file;
+    file.text("\x89HDF\r\n\x1a\n")
+        .u8(2)
+        .u8(8)
+        .u8(8)
+        .u8(0)
+        .u64(0)
+        .u64(UINT64_MAX)
+        .u64(kFirstChunk + 4 * kRows)
+        .u64(48);
+    file.u32(hdf5_checksum(file.view()));
+    file.append(with_link(dataset));
+    file.append(hdf5_object_header(messages));
+    file.zeros(kFirstChunk + 4 * kRows - file.size());
+    return file.take();
+  };
+  ScanFixture fixture("hdf5");
+  EXPECT_OK(fixture.scan(file_with_second_side(4)));
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(file_with_second_side(0)), "than it can become");
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(file_with_second_side(3)), "than it can become");
+}
+
 // HDF5 before 1.6 wrote the first version of references to named types: like entries of a group.
 TEST_F(Hdf5, OldReferencesToNamedTypesAreRead) {
   auto bytes = old_file();
