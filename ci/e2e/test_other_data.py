@@ -124,6 +124,15 @@ class Scans(CorpusTest):
         self.assertNotIn(record["verdict"], ("not_warm", "not_cold"))
         self.assertEqual(record["metrics"]["payload_bytes"]["value"], 0)
 
+    def test_content_does_not_depend_on_how_it_is_stored(self):
+        record = tf_record(bytes(range(100)) * 40)
+        found = []
+        for folder, content in (("plain", record), ("gzip", gzip.compress(record)), ("zlib", zlib.compress(record))):
+            content = self.scan(self.write(f"{folder}/a.tfrecord", content), "--content")[0]["content"]
+            found.append((content["samples"], content["unreadable"], content["bytes"], content["zstd"]))
+        self.assertEqual(found[0][:3], (1, 0, 4000))
+        self.assertEqual(found, [found[0]] * 3)
+
     def test_labels_are_no_samples(self):
         records = npy("|V12", (6,), bytes(72)).replace(b"'|V12'", b"[('a', '<f4'), ('b', '<f8')]")
         head = struct.pack("<H", len(records) - 10 - 72)

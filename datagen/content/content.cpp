@@ -9,6 +9,7 @@
 #include <new>
 #include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -133,7 +134,7 @@ std::vector<uint64_t> draw_samples(const Manifest& manifest, uint64_t count, uin
   std::sort(drawn.begin(), drawn.end(), [&](uint64_t a, uint64_t b) {
     const SampleEntry& first = manifest.sample(a);
     const SampleEntry& second = manifest.sample(b);
-    return std::pair(first.object, first.offset) < std::pair(second.object, second.offset);
+    return std::tuple(first.object, first.offset, a) < std::tuple(second.object, second.offset, b);
   });
   return drawn;
 }
@@ -141,7 +142,10 @@ std::vector<uint64_t> draw_samples(const Manifest& manifest, uint64_t count, uin
 uint64_t samples_to_inspect(const Manifest& manifest, uint64_t requested) {
   if (requested > 0) return std::min(requested, manifest.samples());
   double bytes = 0;
-  for (uint64_t i = 0; i < manifest.objects(); ++i) bytes += double(manifest.object_bytes(i));
+  if (manifest.forms() == 0)
+    for (uint64_t i = 0; i < manifest.objects(); ++i) bytes += double(manifest.object_bytes(i));
+  else
+    for (uint64_t i = 0; i < manifest.samples(); ++i) bytes += double(manifest.extent(i).bytes);
   const double fraction = double(kContentBytes) / std::max(bytes, 1.0);
   if (fraction >= 1) return manifest.samples();
   return std::max<uint64_t>(1, uint64_t(fraction * double(manifest.samples())));
@@ -182,7 +186,7 @@ class ContentReader {
         continue;
       }
       ++(manifest_.extent(index).bytes == 0 ? content.empty_samples : content.samples);
-      content.bytes += manifest_.extent(index).bytes;
+      content.bytes += inspected_bytes_;
     }
     if (unreadable && content.samples + content.empty_samples == 0) return *std::move(unreadable);
     if (unreadable) content.first_failure = unreadable->message();
@@ -233,30 +237,34 @@ class ContentReader {
                        std::min((blocks.end + kBlockBytes - 1) / kBlockBytes * kBlockBytes, object_bytes)};
     blocks.begin = std::max(blocks.begin, counted_end_);
     counted_end_ = std::max(counted_end_, blocks.end);
-    picture_.clear();
+    stored_.clear();
+    bool is_packed = sample.form != 0;
     bool may_be_picture = false;
     for (uint64_t at = pieces.begin; at < pieces.end;) {
       PENSTOCK_TRY(check_interrupt());
       const auto piece = piece_.first(std::min(kPieceBytes, pieces.end - at));
       if (Result<void> read = reader_->read_at(at, piece); !read.ok()) {
-        if (zstd_.ok() && at > sample.offset) PENSTOCK_TRY(zstd_->each_sample.end_stream());
+        if (zstd_.ok() && at > sample.offset && !is_packed) PENSTOCK_TRY(zstd_->each_sample.end_stream());
         return read;
       }
       count_blocks(piece, at, blocks);
       const uint64_t begin = std::clamp(sample.offset, at, at + piece.size());
       const uint64_t end = std::clamp(sample.offset + sample.length, begin, at + piece.size());
       const auto payload = std::span<const std::byte>(piece).subspan(begin - at, end - begin);
-      if (sample.form == 0) PENSTOCK_TRY(compress(payload));
-      if (sample.form == 0 && !payload.empty() && begin == sample.offset)
-        may_be_picture = pictures_.may_find_pictures() &&
-                         (opener_.is_wrapped(payload) || pictures_.is_picture(payload, object_is_picture_));
-      if ((may_be_picture || sample.form != 0) && sample.length <= kMostPictureBytes)
-        picture_.insert(picture_.end(), payload.begin(), payload.end());
+      if (!payload.empty() && begin == sample.offset) {
+        is_packed = is_packed || opener_.is_wrapped(payload);
+        may_be_picture = pictures_.may_find_pictures() && pictures_.is_picture(payload, object_is_picture_);
+      }
+      if (!is_packed) PENSTOCK_TRY(compress(payload));
+      if (is_packed ? sample.length <= kMostUnpackedBytes
+                    : may_be_picture && sample.length <= kMostPictureBytes)
+        stored_.insert(stored_.end(), payload.begin(), payload.end());
       at += piece.size();
     }
-    if (sample.form != 0) return inspect_unpacked(index);
+    if (is_packed) return inspect_packed(index);
+    inspected_bytes_ = sample.length;
     if (zstd_.ok() && sample.length > 0) PENSTOCK_TRY(zstd_->each_sample.end_stream());
-    return may_be_picture ? inspect_picture(index) : success();
+    return may_be_picture ? inspect_picture(index, stored_, sample.length) : success();
   }
 
   Result<void> compress(std::span<const std::byte> payload) {
@@ -270,35 +278,29 @@ class ContentReader {
     return fmt::format("'{}' at byte {}", manifest_.object_name(sample.object, name_), sample.offset);
   }
 
-  // Undoes the form of the sample in picture_. Samples may share the bytes that they are stored in, so its
-  // own bytes are those that count. Whether it is a picture is only known now.
-  Result<void> inspect_unpacked(uint64_t index) {
+  // Undoes the form and the wrapping of the sample in stored_. Samples may share the bytes that they are
+  // stored in, so its own bytes are those that count. Whether it is a picture is only known now.
+  Result<void> inspect_packed(uint64_t index) {
     const uint64_t stored_bytes = manifest_.sample(index).length;
-    if (stored_bytes > kMostPictureBytes)
+    if (stored_bytes > kMostUnpackedBytes)
       return make_error(Errc::unsupported, "{}: {} stored bytes are too many to be unpacked here",
                         location_of(index), stored_bytes);
-    Result<std::span<const std::byte>> opened = opener_.open(index, picture_);
-    if (!opened.ok()) return std::move(opened).error();
+    const Result<std::span<const std::byte>> opened = opener_.open(index, stored_);
+    if (!opened.ok())
+      return make_error(opened.error().code, "{}: {}", location_of(index), opened.error().what);
+    inspected_bytes_ = opened->size();
     PENSTOCK_TRY(compress(*opened));
     if (zstd_.ok() && !opened->empty()) PENSTOCK_TRY(zstd_->each_sample.end_stream());
     if (!pictures_.may_find_pictures() || !pictures_.is_picture(*opened, object_is_picture_))
       return success();
-    return pictures_.add(*opened, location_of(index));
+    return inspect_picture(index, *opened, opened->size());
   }
 
-  // Unwraps the sample in picture_ (SampleOpener). If it is a picture, passes it to pictures_.
-  Result<void> inspect_picture(uint64_t index) {
-    const std::string location = location_of(index);
-    const uint64_t bytes = manifest_.sample(index).length;
-    if (bytes > kMostPictureBytes) {
-      pictures_.record_failure(location, std::to_string(bytes) + " bytes are too large to be decoded here");
-      return success();
-    }
-    const auto opened = opener_.open(index, picture_);
-    if (opened.ok())
-      return pictures_.is_picture(*opened, object_is_picture_) ? pictures_.add(*opened, location) : success();
-    if (!concerns_object(opened.error())) return opened.error();
-    pictures_.record_failure(location, opened.error().message());
+  // `picture` has all `bytes` bytes of the sample, unless there are more than kMostPictureBytes.
+  Result<void> inspect_picture(uint64_t index, std::span<const std::byte> picture, uint64_t bytes) {
+    if (bytes <= kMostPictureBytes) return pictures_.add(picture, location_of(index));
+    pictures_.record_failure(location_of(index),
+                             std::to_string(bytes) + " bytes are too large to be decoded here");
     return success();
   }
 
@@ -315,7 +317,8 @@ class ContentReader {
   BlockCensus census_;
   Result<ZstdMeters> zstd_ = ZstdMeters::start();
   Buffer piece_;
-  std::vector<std::byte> picture_;
+  std::vector<std::byte> stored_;   // the bytes of a sample as they are stored, if it is a picture or packed
+  uint64_t inspected_bytes_ = 0;    // bytes of the last sample, without its form and wrapping
   std::unique_ptr<Reader> reader_;  // reads the object with number object_
   uint32_t object_ = UINT32_MAX;
   bool object_is_picture_ = false;  // whether the object's name says that it is a picture
@@ -329,7 +332,7 @@ class ContentReader {
 
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request) {
   try {
-    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest, kMostPictureBytes));
+    PENSTOCK_ASSIGN(SampleOpener opener, SampleOpener::make(manifest, kMostUnpackedBytes));
     return ContentReader(backend, manifest, std::move(opener)).run(request);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory to read the samples' content: choose fewer --samples");

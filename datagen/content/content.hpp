@@ -18,6 +18,8 @@ namespace penstock {
 // About how many bytes of objects are inspected by default.
 inline constexpr uint64_t kContentBytes = uint64_t{256} << 20U;
 inline constexpr uint64_t kMostPictureBytes = uint64_t{64} << 20U;
+// Samples that are larger are not inflated or taken from their chunks: they count as unreadable.
+inline constexpr uint64_t kMostUnpackedBytes = uint64_t{1} << 30U;
 inline constexpr unsigned kDecodeRepeats = 3;  // number of times each picture is decoded
 
 struct ContentRequest {
@@ -55,7 +57,7 @@ struct Content {
   uint64_t empty_samples = 0;                // number of selected samples without bytes
   uint64_t unreadable_samples = 0;           // number of selected samples that could not be read
   std::string first_failure{};               // message of the first read that failed
-  uint64_t bytes = 0;                        // bytes of the inspected samples, without their stored forms
+  uint64_t bytes = 0;                        // bytes of the inspected samples, inflated
   PictureFacts pictures{};                   // all counts are 0 if samples are no pictures
   Result<Compression> zstd = Compression{};  // if it was not measured, an error that says why
   BlockCounts blocks{};                      // 4 KiB blocks of objects, including the bytes around samples
@@ -65,10 +67,9 @@ struct Content {
 // random. Reads each selected sample once, in the order of objects and offsets.
 // Counts the blocks of all bytes that it reads. These include the gap between a selected sample and the next
 // sample of the object, and the bytes before the first sample of an object.
-// Memory: 1 MiB for reading, one picture and its pixels, 50 MiB for BlockCensus, two zstd streams, and 32
-// bytes per inspected sample.
-// Errors: that of the back end if no sample can be read, `exhausted`, or `interrupted` when the user stops
-// the program.
+// Memory: 1 MiB for reading, one picture and its pixels, one compressed sample and its bytes, 50 MiB for
+// BlockCensus, two zstd streams, and 32 bytes per inspected sample. Errors: that of the back end if no sample
+// can be read, `exhausted`, or `interrupted` when the user stops the program.
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request);
 
 Json content_json(const Content& content);

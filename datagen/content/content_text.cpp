@@ -54,6 +54,7 @@ Json content_json(const Content& content) {
              {"compared", content.blocks.compared_blocks},
              {"duplicate", content.blocks.duplicate_blocks},
              {"duplicate_share", share(content.blocks.duplicate_blocks, content.blocks.compared_blocks)}}}};
+  if (content.unreadable_samples > 0) out["first_unreadable"] = content.first_failure;
   if (content.zstd.ok())
     out["zstd"] = {{"level", kZstdLevel},
                    {"ratio_alone", content.zstd->each_sample},
