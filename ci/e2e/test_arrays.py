@@ -397,6 +397,26 @@ print("{}")""")
         if content["zstd"] is not None:
             self.assertGreater(content["zstd"]["ratio_alone"], 50)
 
+    def test_an_old_header_without_its_messages_is_damage(self):
+        good = (penstock_cli.SOURCE / "datagen" / "fuzz_seeds" / "format_hdf5" / "gzip_rows_early.h5").read_bytes()
+        shape = struct.pack("<HH", 1, 24)  # the head of a message with the shape and the shape that it can become
+        self.assertGreater(good.count(shape), 0)
+        (self.dir / "d").mkdir()
+        for changed in (struct.pack("<HH", 0, 24), struct.pack("<HH", 1, 23), struct.pack("<HH", 257, 24)):
+            (self.dir / "d" / "a.h5").write_bytes(good.replace(shape, changed))
+            self.assertIn("'a.h5'", self.run_cli("describe", "d", "--scan", expect=1).stderr)
+
+    def test_labels_and_offsets_that_are_not_used_are_counted(self):
+        x = ("x.npy", npy("|u1", (9, 5), bytes(45)))
+        labels = npy("<i8", (9,), bytes(72))
+        flat = ("x.npy", npy("|u1", (20,), bytes(20)))
+        (self.dir / "d").mkdir()
+        for arrays, samples in (((x, ("label.npy", labels), ("y.npy", labels)), 9), ((flat, ("x_offsets.npy", npy("<f8", (3,), bytes(24)))), 1),
+                                ((flat, ("x_offsets.npy", npy("<i8", (2, 2), bytes(32)))), 1)):
+            (self.dir / "d" / "a.npz").write_bytes(npz(*arrays))
+            found = json.loads(self.run_cli("describe", "d", "--scan", "--json").stdout)
+            self.assertEqual((found["samples"], found["scan"]["arrays"]), (samples, 1))
+
     def test_of_arrays_as_large_one_is_named_and_can_be_chosen(self):
         (self.dir / "two").mkdir()
         arrays = {"images": bytes(range(48)), "masks": bytes(range(100, 148))}

@@ -134,7 +134,7 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
   const StoredArray& payload = arrays[choice.payload];
   out.first_name = first.name;
   out.reason = "";
-  if (choice.labels_are_no_integers) out.reason = "labels that are no whole numbers";
+  if (choice.labels_are_no_integers) out.reason = "labels whose type is no integer";
   if (choice.labels_have_several_numbers)
     out.reason = fmt::format("labels of {} numbers each, where one is read: store the number of the class",
                              first.shape[1]);
@@ -162,10 +162,14 @@ Result<void> check_field(const ObjectWindow& window, std::span<const StoredArray
 }
 
 // The arrays that are as large as the payload, which is the largest: one of them might be meant.
-Format::LeftOutParts describe_equal(std::span<const StoredArray> arrays, const SampleChoice& choice) {
+// Those before the first that can be read are not counted.
+Format::LeftOutParts describe_equal(std::span<const StoredArray> arrays, const SampleChoice& choice,
+                                    const LocateArray& locate) {
   Format::LeftOutParts out;
-  for (const size_t i : choice.equal_arrays)
+  for (const size_t i : choice.equal_arrays) {
+    if (out.count == 0 && !locate(i, false).ok()) continue;
     if (out.count++ == 0) out.first_name = arrays[i].name;
+  }
   if (out.count > 0) out.reason = arrays[choice.payload].name;
   return out;
 }
@@ -206,7 +210,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   if (choice->layout == Layout::separate_arrays)
     return scan_each(window, arrays, *choice, std::move(left_out), locate, visit_sample);
   const StoredArray& payload = arrays[choice->payload];
-  Format::LeftOutParts equal_arrays = describe_equal(arrays, *choice);
+  Format::LeftOutParts equal_arrays = describe_equal(arrays, *choice, locate);
   PENSTOCK_ASSIGN(const ArrayExtent extent,
                   locate(choice->payload, choice->layout == Layout::rows && !payload.shape.empty()));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));

@@ -13,7 +13,7 @@
 
 #include "datagen/format/format.hpp"
 #include "datagen/format/object_window.hpp"
-#include "datagen/format/sample_arrays.hpp"
+#include "datagen/format/sample_choice.hpp"
 #include "datagen/format/unpacked_window.hpp"
 #include "io_backends/core/result.hpp"
 #include "io_backends/core/system/interrupt.hpp"

@@ -41,7 +41,11 @@ std::optional<std::string> taken;         // "" once it is there, or why it is n
 size_t take_chunk(unsigned, size_t, const unsigned*, size_t bytes, size_t*, void** buffer) {
   taken = "";
   if (bytes != chunk_to_take.size()) {
-    taken = fmt::format("the filters make {} bytes of it, not {}", bytes, chunk_to_take.size());
+    const auto signed_bytes = static_cast<ptrdiff_t>(bytes);
+    if (signed_bytes < 0)
+      taken = fmt::format("a filter returns {}", signed_bytes);
+    else
+      taken = fmt::format("the filters make {} bytes of it, not {}", bytes, chunk_to_take.size());
     return 0;
   }
   std::memcpy(chunk_to_take.data(), *buffer, bytes);

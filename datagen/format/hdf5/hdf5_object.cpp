@@ -10,6 +10,7 @@
 
 #include "datagen/format/byte_order.hpp"
 #include "datagen/format/hdf5/hdf5_heap.hpp"
+#include "datagen/format/hdf5/hdf5_symbol_table.hpp"
 #include "datagen/manifest/stored_form.hpp"
 
 namespace penstock {
@@ -28,55 +29,6 @@ enum MessageType : uint16_t {
   kFilters = 0x0b,
   kContinuation = 0x10,
   kSymbolTable = 0x11,
-};
-
-// ---- Old groups: a tree of symbol tables, with the names in a heap -------------------------------------
-class SymbolTable {
- public:
-  SymbolTable(Hdf5Source& source, std::vector<Hdf5Link>& links) : source_(source), links_(links) {}
-
-  Result<void> read(uint64_t tree, uint64_t heap) {
-    PENSTOCK_ASSIGN(const auto head, source_.read_bytes(heap, 32));
-    HeaderReader reader(head);
-    if (reader.text(4) != "HEAP") return source_.corrupt(heap, "no heap of names");
-    heap_.length = reader.skip(4).u64();
-    heap_.offset = reader.skip(8).u64();
-    return source_.walk_tree(
-        tree, 0, 8, "a group's tree",
-        [this](uint64_t, std::span<const std::byte>, uint64_t child) { return read_symbols(child); });
-  }
-
- private:
-  Result<void> read_symbols(uint64_t address) {
-    PENSTOCK_ASSIGN(const auto head, source_.read_bytes(address, 8));
-    HeaderReader reader(head);
-    if (reader.text(4) != "SNOD") return source_.corrupt(address, "no table of symbols");
-    const uint64_t count = reader.skip(2).u16();
-    for (uint64_t i = 0; i < count; ++i) {
-      PENSTOCK_ASSIGN(const auto entry, source_.read_bytes(address + 8 + 40 * i, 40));
-      constexpr uint64_t kSoftLink = 2;
-      if (number_at(entry, 16, 4) == kSoftLink) continue;
-      const uint64_t object = number_at(entry, 8, 8);
-      PENSTOCK_ASSIGN(std::string name, name_at(number_at(entry, 0, 8)));
-      links_.push_back({std::move(name), object});
-    }
-    return success();
-  }
-
-  Result<std::string> name_at(uint64_t offset) {
-    if (offset >= heap_.length) return source_.corrupt(heap_.offset, "a name after the end of its heap");
-    for (const uint64_t most_bytes : {uint64_t{256}, uint64_t{64} << 10U}) {  // few names are long
-      const uint64_t length = std::min(heap_.length - offset, most_bytes);
-      PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(heap_.offset + offset, length));
-      const auto end = std::find(bytes.begin(), bytes.end(), std::byte{});
-      if (end != bytes.end()) return HeaderReader(bytes).text(uint64_t(end - bytes.begin()));
-    }
-    return source_.corrupt(heap_.offset + offset, "a name without an end");
-  }
-
-  Hdf5Source& source_;
-  std::vector<Hdf5Link>& links_;
-  Extent heap_;
 };
 
 bool read_shape(HeaderReader message, Hdf5Object& object) {
@@ -309,12 +261,20 @@ class ObjectReader {
       bytes_before_messages_ = 4;  // later blocks have only a signature of 4 bytes before their messages
       signature_ = "OCHK";
     }
+    const bool is_array = has(kDataspace) || has(kLayout);
+    const bool is_whole = has(kDataspace) && has(kDatatype) && has(kLayout);
+    const bool is_group = has(kSymbolTable) || has(kLinkInfo) || has(kLink);
+    if (is_array ? !is_whole : !is_group && !has(kDatatype))
+      return source_.corrupt(header_address_, "an object header that lacks messages");
     has_number_type_ = object_.is_number;
     if (object_.is_dataset && !object_.has_shape) object_.is_number = false;
     return std::move(object_);
   }
 
  private:
+  // Whether the header has a message of this type.
+  bool has(MessageType type) const { return (types_seen_ >> type & 1U) != 0; }
+
   static constexpr uint64_t kSignature2 = 0x5244484f;  // "OHDR" in little endian
 
   Result<Extent> find_messages() {
@@ -363,6 +323,8 @@ class ObjectReader {
       const uint64_t flags = head.u8();
       at += head_bytes;
       if (length > copied.size() - at) return source_.corrupt(begin + at, "a message longer than its header");
+      if (!is_version_2_ && length % 8 != 0)
+        return source_.corrupt(begin + at, fmt::format("a message of {} bytes", length));
       const auto data = std::span(copied).subspan(at, size_t(length));
       PENSTOCK_TRY(read_message(type, flags, data, begin + at));
       at += size_t(length);
@@ -373,6 +335,7 @@ class ObjectReader {
   Result<void> read_message(uint64_t type, uint64_t flags, std::span<const std::byte> data,
                             uint64_t address) {
     HeaderReader message(data);
+    if (type < 32) types_seen_ |= 1U << type;
     constexpr uint64_t kSharedFlag = 2;
     const bool is_shared = (flags & kSharedFlag) != 0;
     bool is_valid = true;
@@ -411,7 +374,7 @@ class ObjectReader {
         const uint64_t tree = message.u64();
         const uint64_t heap = message.u64();
         if (!message.ok()) return source_.corrupt(address, "a message that is too short");
-        return SymbolTable(source_, object_.links).read(tree, heap);
+        return read_hdf5_symbol_table(source_, tree, heap, object_.links);
       }
       case kContinuation:
         blocks_.push_back({message.u64(), message.u64()});
@@ -487,6 +450,7 @@ class ObjectReader {
   std::string_view signature_ = "OHDR";
   std::vector<Extent> blocks_;
   Hdf5Object object_;
+  uint32_t types_seen_ = 0;       // a bit for each type of message
   bool has_number_type_ = false;  // also for a type without a shape
   bool is_named_type_ = false;    // the object is only a type
 };
