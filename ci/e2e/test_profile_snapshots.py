@@ -58,7 +58,7 @@ class Snapshots(ControlTest):
             copy = self.folder / f"copy{len(apart)}"
             self.profile("snapshot", session, "-o", copy)
             fraction = self.report(copy)[0]["coverage"]["rchar"]["fraction"]
-            apart.append(1 if fraction is None else abs(fraction - 1))  # None: the two could not be taken together
+            apart.append(1 if fraction is None else abs(fraction - 1))  # None: not known
         self.assertLess(min(apart), 0.005, apart)
         process.terminate()
         process.wait(timeout=60)

@@ -161,13 +161,17 @@ Result<void> check_field(const ObjectWindow& window, std::span<const StoredArray
                       fmt::format("it has no array '{}' of numbers; it has {}", field, list_arrays(arrays)));
 }
 
-// The arrays that are as large as the payload, which is the largest: one of them might be meant.
-// Those before the first that can be read are not counted.
-Format::LeftOutParts describe_equal(std::span<const StoredArray> arrays, const SampleChoice& choice,
-                                    const LocateArray& locate) {
+// The arrays that are as large as the payload, which is the largest: one of them might be meant. The one that
+// is named can be read; those of unsupported storage before it are not counted.
+Result<Format::LeftOutParts> describe_equal(std::span<const StoredArray> arrays, const SampleChoice& choice,
+                                            const LocateArray& locate) {
   Format::LeftOutParts out;
   for (const size_t i : choice.equal_arrays) {
-    if (out.count == 0 && !locate(i, false).ok()) continue;
+    if (out.count == 0) {
+      const Result<ArrayExtent> found = locate(i, false);
+      if (!found.ok() && found.error().code == Errc::unsupported) continue;
+      if (!found.ok()) return found.error();
+    }
     if (out.count++ == 0) out.first_name = arrays[i].name;
   }
   if (out.count > 0) out.reason = arrays[choice.payload].name;
@@ -210,7 +214,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   if (choice->layout == Layout::separate_arrays)
     return scan_each(window, arrays, *choice, std::move(left_out), locate, visit_sample);
   const StoredArray& payload = arrays[choice->payload];
-  Format::LeftOutParts equal_arrays = describe_equal(arrays, *choice, locate);
+  PENSTOCK_ASSIGN(Format::LeftOutParts equal_arrays, describe_equal(arrays, *choice, locate));
   PENSTOCK_ASSIGN(const ArrayExtent extent,
                   locate(choice->payload, choice->layout == Layout::rows && !payload.shape.empty()));
   PENSTOCK_TRY(check_extent(window, payload, extent, choice->layout));
