@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "datagen/commands/command_output.hpp"
+#include "datagen/content/bad_samples.hpp"
 #include "datagen/content/content.hpp"
 #include "datagen/corpus/copy_engine.hpp"
 #include "datagen/corpus/corpus.hpp"
@@ -63,6 +64,13 @@ constexpr OptionSpec kDescribeOptions[] = {
      .type = OptionType::flag,
      .help =
          "read samples: how hard they are to decode, how far they compress, which blocks are empty or equal",
+     .group = "Content"},
+    {.name = "list-bad",
+     .role = OptionRole::output,
+     .value = "FILE",
+     .help =
+         "read every sample, decode pictures, and write those that fail to FILE: name, offset and reason, "
+         "separated by tabs",
      .group = "Content"},
     {.name = "samples",
      .role = OptionRole::work,
@@ -143,7 +151,8 @@ Result<Description> inspect(const Manifest& manifest) {
   return out;
 }
 
-Json to_json(const Corpus& corpus, const Description& found, const std::optional<Content>& content) {
+Json to_json(const Corpus& corpus, const Description& found, const std::optional<Content>& content,
+             const std::optional<BadList>& bad) {
   const Manifest& manifest = corpus.manifest;
   Json sizes{{"min", found.sizes.min()}, {"mean", found.sizes.mean()}, {"max", found.sizes.max()}};
   for (const double percent : kPercentiles)
@@ -182,7 +191,10 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
   if (corpus.scan) out["scan"] = scan_json(*corpus.scan);
   if (corpus.scan && !corpus.scan->array.empty())
     out["array"] = corpus.scan->array_names_differ ? Json() : Json(corpus.scan->array);
+  if (corpus.scan) out["extensions"] = count_extensions(manifest);
   if (content) out["content"] = content_json(*content);
+  if (bad)
+    out["bad"] = {{"checked", manifest.samples()}, {"samples", bad->samples()}, {"objects", bad->objects()}};
   return out;
 }
 
@@ -196,8 +208,11 @@ std::string describe_origin(const ManifestFacts& facts) {
 // A text about the labels. `from_folders` is the number of samples whose label is the name of their folder.
 std::string describe_labels(const ManifestFacts& facts, const Description& found, uint64_t from_folders) {
   if (found.labels_used == 0) return "none";
-  std::string text = fmt::format("{}, {} to {} samples each", format_count(found.labels_used),
-                                 format_count(found.fewest_per_label), format_count(found.most_per_label));
+  const std::string most = count_of(found.most_per_label, "sample");
+  std::string text = found.fewest_per_label == found.most_per_label
+                         ? fmt::format("{}, {} each", format_count(found.labels_used), most)
+                         : fmt::format("{}, {} to {} each", format_count(found.labels_used),
+                                       format_count(found.fewest_per_label), most);
   if (facts.label_names.size() > found.labels_used)
     text += fmt::format("; {} without samples", format_count(facts.label_names.size() - found.labels_used));
   if (found.unlabelled_samples > 0)
@@ -208,14 +223,17 @@ std::string describe_labels(const ManifestFacts& facts, const Description& found
 
 void print_table(const Corpus& corpus, const Description& found, const Output& output) {
   const Manifest& manifest = corpus.manifest;
+  const uint64_t links = corpus.scan ? corpus.scan->linked_objects : 0;
   const auto bytes = [&](double count) { return format_bytes(count, output); };
   Table facts({{"corpus", Align::left}, {printable(corpus.name), Align::left}});
   facts.row({"where", fmt::format("{} ({}, tier {})", printable(corpus.tier.root), corpus.tier.backend_name,
                                   corpus.tier.name)});
   facts.row({"made by", describe_origin(manifest.facts())});
   facts.row(
-      {"samples", fmt::format("{} {} in {} ({})", format_count(manifest.samples()), manifest.facts().codec,
-                              count_of(manifest.objects(), "object"), manifest.facts().format)});
+      {"samples", fmt::format("{} {} in {} ({}{})", format_count(manifest.samples()), manifest.facts().codec,
+                              count_of(manifest.objects(), "object"), manifest.facts().format,
+                              links == 0 ? "" : fmt::format("; by link: {}", format_count(links)))});
+  if (corpus.scan) facts.row({"extensions", extensions_text(count_extensions(manifest))});
   facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(double(found.bytes)), format_count(found.bytes))});
   if (found.samples_in_forms > 0)
     facts.row({"stored",
@@ -256,9 +274,12 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
   for (const Bin& bin : found.bins) largest_count = std::max(largest_count, bin.count);
   Table histogram({{"size", Align::right}, {"samples"}, {"share"}, {"", Align::left}});
   for (const Bin& bin : found.bins) {
+    if (bin.count == 0) continue;
     const double share = double(bin.count) / double(manifest.samples());
     const auto bar = size_t(40.0 * double(bin.count) / double(largest_count));
-    histogram.row({bin.from_bytes == 0 ? "empty" : fmt::format("below {}", format_size(bin.from_bytes * 2)),
+    histogram.row({bin.from_bytes == 0 ? "empty"
+                                       : fmt::format("{} to {}", format_size(bin.from_bytes),
+                                                     format_size(bin.from_bytes * 2)),
                    format_count(bin.count), format_percent(share), std::string(bar, '#')});
   }
   print_text("\n" + histogram.text());
@@ -268,6 +289,12 @@ TierSpec folder_spec(const std::filesystem::path& folder) {
   TierSpec spec;
   spec.path = spec.text = folder.string();
   return spec;
+}
+
+Result<void> check_names_file(std::string_view option, const std::filesystem::path& file) {
+  std::error_code failed;
+  if (file.has_filename() && !std::filesystem::is_directory(file, failed)) return success();
+  return make_error(Errc::invalid_argument, "--{} names a file, not the folder '{}'", option, file.string());
 }
 
 // Refuses to write the manifest of a folder with an unfinished data set or copy, whose objects may be
@@ -298,8 +325,6 @@ Result<void> check_replaceable(const std::string& file) {
   const std::filesystem::path path(file);
   const auto status = std::filesystem::status(path, failed);
   if (!std::filesystem::exists(status)) return success();
-  if (std::filesystem::is_directory(status))
-    return make_error(Errc::invalid_argument, "--save names a file, not the folder '{}'", file);
   if (std::filesystem::is_regular_file(status)) {
     if (std::filesystem::absolute(path, failed)
             .lexically_normal()
@@ -320,7 +345,7 @@ Result<void> check_replaceable(const std::string& file) {
 
 // Refuses to replace an object of the corpus. check_replaceable() does not notice an object that is empty, or
 // that is itself a manifest.
-Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
+Result<void> check_is_no_object(Corpus& corpus, const std::string& file, std::string_view option) {
   const auto root = corpus.tier.backend->native_path("");
   std::error_code failed;
   const std::filesystem::path path(file);
@@ -337,8 +362,8 @@ Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
     if (corpus.manifest.object_name(i, scratch) == name)
       return make_error(
           Errc::invalid_argument,
-          "'{}' is an object of the set, which --save does not replace: name a file outside of '{}'", file,
-          corpus.tier.root);
+          "'{}' is an object of the set, which --{} does not replace: name a file outside of '{}'", file,
+          option, corpus.tier.root);
   return success();
 }
 
@@ -348,8 +373,7 @@ Result<void> check_is_no_object(Corpus& corpus, const std::string& file) {
 Result<void> check_save(const Options& options) {
   if (!options.given("save")) return success();
   const std::string& file = options.text("save");
-  if (!std::filesystem::path(file).has_filename())
-    return make_error(Errc::invalid_argument, "--save names a file, not the folder '{}'", file);
+  PENSTOCK_TRY(check_names_file("save", file));
   PENSTOCK_TRY(check_replaceable(file));
   PENSTOCK_TRY(check_is_finished(file));
   const auto existing = Manifest::open(file);
@@ -395,6 +419,7 @@ Result<int> run_describe(const CommandContext& context) {
                         "--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
                         name);
   PENSTOCK_TRY(check_save(options));
+  if (options.given("list-bad")) PENSTOCK_TRY(check_names_file("list-bad", options.text("list-bad")));
   PENSTOCK_TRY(check_field_option(options));
   CorpusRequest request = corpus_request(options);
   request.add_checksums = options.flag("checksum");
@@ -402,10 +427,26 @@ Result<int> run_describe(const CommandContext& context) {
   request.progress = context.output.progress;
   request.named_tiers = context.named_tiers;
   request.log = note;
-  PENSTOCK_ASSIGN(Corpus corpus, open_corpus(context.positionals[0], request));
+  std::optional<BadList> bad;
+  if (options.given("list-bad")) {
+    bad.emplace();
+    request.on_unreadable_object = [&](std::string_view object, const Error& why) {
+      bad->add_object(object, why);
+    };
+  }
+  Result<Corpus> opened = open_corpus(context.positionals[0], request);
+  // If no object can be read, the list still names all of them.
+  if (!opened.ok() && bad && bad->objects() > 0) PENSTOCK_TRY(bad->write(options.text("list-bad")));
+  PENSTOCK_ASSIGN(Corpus corpus, std::move(opened));
+  if (bad) {
+    PENSTOCK_TRY(check_is_no_object(corpus, options.text("list-bad"), "list-bad"));
+    PENSTOCK_TRY(bad->add_samples(*corpus.tier.backend, corpus.manifest, threads_of(context),
+                                  context.output.progress));
+    PENSTOCK_TRY(bad->write(options.text("list-bad")));
+  }
   PENSTOCK_ASSIGN(const Description found, inspect(corpus.manifest));
   if (options.given("save")) {
-    PENSTOCK_TRY(check_is_no_object(corpus, options.text("save")));
+    PENSTOCK_TRY(check_is_no_object(corpus, options.text("save"), "save"));
     PENSTOCK_TRY(check_nothing_left_out(corpus, options.text("save")));
     PENSTOCK_TRY(save(corpus.manifest, options.text("save")));
   }
@@ -426,10 +467,16 @@ Result<int> run_describe(const CommandContext& context) {
                        content->first_failure));
   }
   if (context.output.json) {
-    print_json(to_json(corpus, found, content));
+    print_json(to_json(corpus, found, content, bad));
     return 0;
   }
   print_table(corpus, found, context.output);
+  if (bad)
+    print_text(
+        fmt::format("\nbad  {} of {}{}; listed in '{}'\n", format_count(bad->samples()),
+                    count_of(corpus.manifest.samples(), "sample"),
+                    bad->objects() == 0 ? "" : " and all in " + count_of(bad->objects(), "unreadable object"),
+                    printable(options.text("list-bad"))));
   if (content) print_text("\n" + content_text(*content, corpus.manifest.samples(), context.output));
   return 0;
 }

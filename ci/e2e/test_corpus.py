@@ -68,8 +68,8 @@ class Describe(CorpusTest):
         self.assertEqual(corpus["size_bytes"]["min"], 2000)
         self.assertEqual(corpus["size_bytes"]["max"], len(content(FILES - 1)))
         self.assertEqual(sum(bar["samples"] for bar in corpus["histogram"]), FILES)
-        self.assertEqual(corpus["scan"], {"left_out": 1, "hidden": 1, "linked_folders": 1, "dangling": 0, "special": 0, "arrays": 0, "members": 0,
-                                          "unreadable": 0, "without_samples": 0, "folder_labels": FILES})
+        self.assertEqual(corpus["scan"], {"left_out": 1, "hidden": 1, "empty_folders": 0, "linked_objects": 0, "linked_folders": 1,
+                                          "dangling": 0, "special": 0, "arrays": 0, "members": 0, "unreadable": 0, "without_samples": 0, "folder_labels": FILES})
         self.assertFalse((root / ".penstock").exists(), "a scan writes nothing")
         table = self.run_cli("describe", root, "--scan")
         self.assertIn("1 .txt", table.stderr)

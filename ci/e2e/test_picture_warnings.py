@@ -75,6 +75,29 @@ class PictureWarnings(TrainTest):
     def record_of(self, done):
         return json.loads(done.stdout.splitlines()[0])
 
+    def test_the_list_of_bad_samples_names_those_that_cannot_be_used(self):
+        sound = self.odd["a_sound"][0]
+        for name, content in {"g_cut.jpg": sound[:len(sound) // 2], "h_gif.jpeg": b"GIF89a" + bytes(50), "i\n.jpg": b"", "j.tar": b"no tar"}.items():
+            (self.dir / "d" / name).write_bytes(content)
+        (self.dir / "d" / "empty_class").mkdir()
+        (self.dir / "d" / "k.jpg").symlink_to("a_sound.jpg")
+        (found,) = self.records("describe", "d", "--scan", "--list-bad", "bad.tsv")
+        self.assertEqual(found["bad"], {"checked": 10, "samples": 3, "objects": 1})
+        self.assertEqual(found["extensions"], {".jpg": 9, ".jpeg": 1})
+        self.assertEqual((found["scan"]["empty_folders"], found["scan"]["linked_objects"]), (1, 1))
+        rows = [line.split("\t") for line in (self.dir / "bad.tsv").read_text().splitlines()]
+        self.assertEqual([row[:2] for row in rows], [["j.tar", "0"], ["g_cut.jpg", "0"], ["h_gif.jpeg", "0"], ["i\\n.jpg", "0"]])
+        self.assertTrue(all(row[2] for row in rows))
+
+        (self.dir / "only").mkdir()
+        (self.dir / "only" / "a.tar").write_bytes(b"no tar")
+        self.run_cli("describe", "only", "--scan", "--list-bad", "bad.tsv", expect=1)
+        self.assertEqual([line.split("\t")[0] for line in (self.dir / "bad.tsv").read_text().splitlines()], ["a.tar"])
+
+        for file in ("d/a_sound.jpg", "d", "d/"):
+            self.assertIn(file, self.run_cli("describe", "d", "--scan", "--list-bad", file, expect=2).stderr)
+        self.assertEqual((self.dir / "d" / "a_sound.jpg").read_bytes(), sound)
+
 
 if __name__ == "__main__":
     main()

@@ -43,23 +43,13 @@ bool begins_with(std::span<const std::byte> bytes, std::string_view magic) {
   return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
 }
 
+bool is_picture_codec(std::string_view codec) {
+  return codec == "jpeg" || codec == "png";
+}
+
 // Decodes pictures, measures how long this takes, and collects the times and the sizes of the pictures.
 class PictureMeter {
  public:
-  // `codec` is the codec of the corpus. With "jpeg" or "png", every sample is a picture; with "raw", no
-  // sample is. With other codecs, is_picture() decides for each sample.
-  PictureMeter(std::string_view codec)
-      : always_picture_(codec == "jpeg" || codec == "png"), never_picture_(codec == "raw") {}
-
-  bool may_find_pictures() const { return !never_picture_; }
-
-  // Whether a sample is a picture. `beginning` has its first bytes. `is_named_picture` is true if the name of
-  // its object says that it is a picture.
-  bool is_picture(std::span<const std::byte> beginning, bool is_named_picture) const {
-    return always_picture_ ||
-           (!never_picture_ && (is_named_picture || begins_with(beginning, kJpegMagic) || is_png(beginning)));
-  }
-
   void record_failure(const std::string& location, const std::string& why) {
     if (facts_.failed_count++ == 0) facts_.first_failure = location + ": " + why;
   }
@@ -107,10 +97,6 @@ class PictureMeter {
   }
 
  private:
-  static constexpr std::string_view kJpegMagic = "\xff\xd8\xff";
-
-  bool always_picture_;
-  bool never_picture_;
   PictureFacts facts_;
   JpegDecoder jpeg_;
   Image image_;
@@ -168,7 +154,7 @@ class ContentReader {
       : backend_(backend),
         manifest_(manifest),
         opener_(std::move(opener)),
-        pictures_(payload_codec(manifest.facts().codec)),
+        codec_(payload_codec(manifest.facts().codec)),
         piece_(kPieceBytes) {}
 
   Result<Content> run(const ContentRequest& request) {
@@ -225,10 +211,9 @@ class ContentReader {
     const SampleEntry& sample = manifest_.sample(index);
     if (sample.object != object_) {
       const std::string_view name = manifest_.object_name(sample.object, name_);
-      const std::string_view codec = codec_of(name);
       PENSTOCK_ASSIGN(reader_, backend_.open(name));
       object_ = sample.object;
-      object_is_picture_ = codec == "jpeg" || codec == "png";
+      object_codec_ = codec_of(name);
       counted_end_ = 0;
     }
     const uint64_t object_bytes = manifest_.object_bytes(sample.object);
@@ -253,7 +238,7 @@ class ContentReader {
       const auto payload = std::span<const std::byte>(piece).subspan(begin - at, end - begin);
       if (!payload.empty() && begin == sample.offset) {
         is_packed = is_packed || opener_.is_wrapped(payload);
-        may_be_picture = pictures_.may_find_pictures() && pictures_.is_picture(payload, object_is_picture_);
+        may_be_picture = is_picture(codec_, object_codec_, payload);
       }
       if (!is_packed) PENSTOCK_TRY(compress(payload));
       if (is_packed ? sample.length <= kMostUnpackedBytes
@@ -291,8 +276,7 @@ class ContentReader {
     inspected_bytes_ = opened->size();
     PENSTOCK_TRY(compress(*opened));
     if (zstd_.ok() && !opened->empty()) PENSTOCK_TRY(zstd_->each_sample.end_stream());
-    if (!pictures_.may_find_pictures() || !pictures_.is_picture(*opened, object_is_picture_))
-      return success();
+    if (!is_picture(codec_, object_codec_, *opened)) return success();
     return inspect_picture(index, *opened, opened->size());
   }
 
@@ -313,6 +297,7 @@ class ContentReader {
   Backend& backend_;
   const Manifest& manifest_;
   SampleOpener opener_;
+  std::string_view codec_;  // of the corpus, without wrapping
   PictureMeter pictures_;
   BlockCensus census_;
   Result<ZstdMeters> zstd_ = ZstdMeters::start();
@@ -321,7 +306,7 @@ class ContentReader {
   uint64_t inspected_bytes_ = 0;    // bytes of the last sample, without its form and wrapping
   std::unique_ptr<Reader> reader_;  // reads the object with number object_
   uint32_t object_ = UINT32_MAX;
-  bool object_is_picture_ = false;  // whether the object's name says that it is a picture
+  std::string_view object_codec_;  // what the object's name says that it contains
   // Blocks of the object before this offset have been counted. They are not counted again: if two samples
   // overlap, their common bytes must not count as duplicates.
   uint64_t counted_end_ = 0;
@@ -329,6 +314,12 @@ class ContentReader {
 };
 
 }  // namespace
+
+bool is_picture(std::string_view codec, std::string_view object_codec, std::span<const std::byte> beginning) {
+  if (is_picture_codec(codec)) return true;
+  return codec != "raw" &&
+         (is_picture_codec(object_codec) || begins_with(beginning, "\xff\xd8\xff") || is_png(beginning));
+}
 
 Result<Content> measure_content(Backend& backend, const Manifest& manifest, const ContentRequest& request) {
   try {

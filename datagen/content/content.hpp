@@ -2,8 +2,11 @@
 // storage could save.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "datagen/codec/picture_warnings.hpp"
 #include "datagen/content/block_census.hpp"
@@ -62,6 +65,11 @@ struct Content {
   Result<Compression> zstd = Compression{};  // if it was not measured, an error that says why
   BlockCounts blocks{};                      // 4 KiB blocks of objects, including the bytes around samples
 };
+
+// Whether a sample is expected to be a JPEG or PNG picture. `codec` is the corpus's codec without wrapping:
+// with "jpeg" or "png" every sample is a picture, with "raw" none is. With other codecs it depends on the
+// name of the object, whose codec is `object_codec`, and on the sample's first bytes.
+bool is_picture(std::string_view codec, std::string_view object_codec, std::span<const std::byte> beginning);
 
 // Measures some samples of the corpus. Divides the corpus into equal parts and selects one sample of each at
 // random. Reads each selected sample once, in the order of objects and offsets.

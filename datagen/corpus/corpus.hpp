@@ -19,6 +19,8 @@ namespace penstock {
 struct ScanReport {
   uint64_t unwanted_objects = 0;  // objects whose extension is not that of a sample
   uint64_t hidden_entries = 0;    // objects and folders whose name starts with a dot
+  uint64_t empty_folders = 0;     // folders that contain nothing
+  uint64_t linked_objects = 0;    // objects with samples that are links to files
   uint64_t linked_folders = 0;    // links to folders that were not entered
   // The first of these links that leads to a folder outside those above it, so that the scan lacks what is
   // there. "": none.
@@ -65,6 +67,8 @@ struct CorpusRequest {
   bool has_scan_option = true;  // whether the command has --scan, so that messages may recommend it
   NamedTiers named_tiers = {};  // tiers that site files name; the text of the corpus may use these names
   std::function<void(std::string_view)> log{};  // with scan: gets notes for the user, one sentence each
+  // With scan: gets each object that is left out because it cannot be read, and why. Called by one thread.
+  std::function<void(std::string_view object, const Error& why)> on_unreadable_object{};
 };
 
 // Advice for the user if the tier contains an unfinished data set or copy: how to finish it. "" if it

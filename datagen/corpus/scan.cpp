@@ -340,7 +340,7 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
               "leads to, in place of the one with the link"
             : "add --follow-links";
   }
-  UnreadableObjects unreadable_objects;
+  UnreadableObjects unreadable_objects(request);
   for (const std::string& name : walk.too_long_names)
     unreadable_objects.add(name, make_error(Errc::unsupported, check_object_name(name).error().what));
   if (walk.folders.empty() && unreadable_objects.first_error()) return *unreadable_objects.first_error();

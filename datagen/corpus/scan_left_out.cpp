@@ -37,6 +37,8 @@ ScanReport report_left_out(const FolderWalk& walk, bool follows_links, bool all_
                                     extension.empty() ? "without extension" : extension);
   }
   report.hidden_entries = walk.hidden_entries;
+  report.empty_folders = walk.empty_folders.size();
+  report.linked_objects = walk.linked_objects;
   report.linked_folders = walk.folder_links.size();
   report.dangling_links = walk.dangling_links.size();
   report.special_files = walk.special_files.size();
@@ -47,6 +49,7 @@ ScanReport report_left_out(const FolderWalk& walk, bool follows_links, bool all_
   if (walk.left_out_by_extension.contains(".gz") || walk.left_out_by_extension.contains(".tgz"))
     add_part(report, "compressed archives (.tar.gz, .tgz) are not read: decompress them first");
   if (report.hidden_entries > 0) add_part(report, fmt::format("{} hidden", report.hidden_entries));
+  add_count(report, report.empty_folders, "empty folder", "empty folders", quoted_first(walk.empty_folders));
   if (follows_links)
     add_count(report, report.linked_folders,
               all_links_known ? "link to a folder above itself" : "link to a folder that may be above itself",

@@ -17,11 +17,14 @@ namespace penstock {
 // A name in quotes, shortened if it is very long.
 std::string quoted_name(std::string_view name);
 
-// Counts objects that the scan wants but cannot read, and keeps the first error. Only one thread at a time
-// may use it.
+// Counts objects that the scan wants but cannot read, keeps the first error, and passes each object on to
+// CorpusRequest::on_unreadable_object. Only one thread at a time may use it.
 class UnreadableObjects {
  public:
+  explicit UnreadableObjects(const CorpusRequest& request) : on_object_(request.on_unreadable_object) {}
+
   void add(std::string_view name, Error error) {
+    if (on_object_) on_object_(name, error);
     ++count_;
     if (names_.size() < kMostNames) names_.push_back(quoted_name(name));
     if (!first_error_) first_error_ = std::move(error);
@@ -33,6 +36,7 @@ class UnreadableObjects {
 
  private:
   static constexpr size_t kMostNames = 3;
+  const std::function<void(std::string_view object, const Error& why)>& on_object_;
   uint64_t count_ = 0;
   std::vector<std::string> names_;
   std::optional<Error> first_error_;

@@ -113,9 +113,11 @@ Result<void> list_folder(Namespace& names, const std::string& folder,
   listing.path = folder;
   bool stopped = false;
   bool too_long = false;
+  bool is_empty = !folder.empty();
   const auto visit = [&](const Entry& entry) {
     stopped = interrupted();
     const std::string_view name = last_part(entry.name);
+    is_empty = is_empty && name.starts_with('.');
     if (name.starts_with('.')) {
       ++walk.hidden_entries;
     } else if (entry.folder) {
@@ -132,17 +134,21 @@ Result<void> list_folder(Namespace& names, const std::string& folder,
       too_long = too_long || name.size() > UINT16_MAX || listing.names.size() + name.size() > UINT32_MAX;
       listing.items.push_back({entry.bytes, uint32_t(listing.names.size()), uint16_t(name.size()), kind});
       listing.names += name;
+      walk.linked_objects += entry.link ? 1 : 0;
     }
     return !stopped && !too_long;
   };
   PENSTOCK_TRY(names.list_all(folder, visit, [&](std::string_view name) {
-    if (!last_part(name).starts_with('.')) walk.special_files.emplace_back(name);
+    if (last_part(name).starts_with('.')) return;
+    is_empty = false;
+    walk.special_files.emplace_back(name);
   }));
   if (stopped) return check_interrupt();
   if (too_long) return make_error(Errc::exhausted, "more than 4 GiB of names in the folder '" + folder + "'");
   std::sort(listing.items.begin(), listing.items.end(),
             [&](const auto& a, const auto& b) { return listing.name(a) < listing.name(b); });
   if (!listing.items.empty()) walk.folders.push_back(std::move(listing));
+  if (is_empty) walk.empty_folders.push_back(folder);
   return success();
 }
 
@@ -187,12 +193,13 @@ Result<FolderWalk> walk_folders(Namespace& names, unsigned threads,
     for (const auto& [extension, count] : parts[i].left_out_by_extension)
       merged.left_out_by_extension[extension] += count;
     merged.hidden_entries += parts[i].hidden_entries;
+    merged.linked_objects += parts[i].linked_objects;
   }
   join_rare_extensions(merged);
   std::sort(merged.folders.begin(), merged.folders.end(),
             [](const auto& a, const auto& b) { return a.path < b.path; });
-  for (const auto list : {&FolderWalk::folder_links, &FolderWalk::dangling_links, &FolderWalk::special_files,
-                          &FolderWalk::too_long_names}) {
+  for (const auto list : {&FolderWalk::empty_folders, &FolderWalk::folder_links, &FolderWalk::dangling_links,
+                          &FolderWalk::special_files, &FolderWalk::too_long_names}) {
     for (size_t i = 1; i < parts.size(); ++i)
       std::move((parts[i].*list).begin(), (parts[i].*list).end(), std::back_inserter(merged.*list));
     std::sort((merged.*list).begin(), (merged.*list).end());

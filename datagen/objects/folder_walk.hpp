@@ -42,6 +42,9 @@ struct FolderWalk {
   // the rarest ones if there are many.
   std::map<std::string, uint64_t, std::less<>> left_out_by_extension;
   uint64_t hidden_entries = 0;  // objects and folders whose name starts with a dot; they are skipped
+  // Folders, other than the root, that contain nothing: no entry but hidden ones.
+  std::vector<std::string> empty_folders;
+  uint64_t linked_objects = 0;  // wanted objects that are links
   // Links to folders that were not entered.
   std::vector<std::string> folder_links;
   // Links whose target does not exist, whatever they are called: a link to a folder has no extension.
