@@ -140,7 +140,7 @@ class Report(penstock_cli.CliTest):
         """The rate while in calls is the bytes over the calls' time, added over threads: the text says of which it is."""
         units = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
         text = self.run_cli("profile", "report", "s").stdout
-        rate, rate_unit, took, took_unit = re.search(r"([\d. ]+) (\wiB|B)/s per thread while in calls, which took ([\d.]+) (\w+) over all threads",
+        rate, rate_unit, took, took_unit = re.search(r"([\d. ]+) (\wiB|B)/s per thread during calls; calls took ([\d.]+) (\w+) summed over threads",
                                                      text).groups()
         session, *_ = self.lines("s")
         moved = float(rate.replace(" ", "")) * units[rate_unit] * float(took) * units[took_unit]
@@ -154,7 +154,7 @@ class Report(penstock_cli.CliTest):
         for by in ("file", "mount", "process", "directory"):
             text = self.run_cli("profile", "report", "s", "--by", by).stdout
             self.assertIn("coverage", text)
-            self.assertIn("--all shows them", text)
+            self.assertIn("to show them: --all", text)
 
     def test_a_damaged_file_does_not_hide_the_others(self):
         torn = bytearray((SEEDS / "torn").read_bytes())
@@ -170,7 +170,7 @@ class Report(penstock_cli.CliTest):
         self.assertEqual(session["coverage"]["cut_processes"], 1)
         text = self.run_cli("profile", "report", "s").stdout
         self.assertIn(message("session-files-cut-short"), text)
-        self.assertIn("what stood in 2 files of the session", text)
+        self.assertIn("the content of 2 files of the session", text)
         self.run_cli("profile", "export", "--to", "records", "s", "-o", "runs")
         records = [json.loads(line) for path in (self.dir / "runs").iterdir() for line in path.read_text().splitlines()]
         self.assertEqual({record["verdict"] for record in records}, {"degraded"})

@@ -212,7 +212,7 @@ class Attach(AttachTest):
         self.assertIn(f"attached, but its session '{session}' is gone", printed)
         self.assertIn(f"penstock profile detach {process.pid}", printed)
         for subcommand in ("snapshot", "trace on", "top --once", "attach"):
-            self.assertIn(message("process-is-gone"), self.profile(*subcommand.split(), process.pid, expect=1).stderr)
+            self.assertIn(message("profiled-session-removed"), self.profile(*subcommand.split(), process.pid, expect=1).stderr)
         self.assertIn(message("session-removed-meanwhile"), self.profile("detach", process.pid).stdout)
         self.assertIn(message("process-not-watched"), self.profile("status", process.pid).stdout)
         self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
@@ -220,12 +220,12 @@ class Attach(AttachTest):
     def test_a_report_says_when_it_was_detached_from(self):
         process, _ = self.busy()
         self.profile("attach", process.pid, "-o", self.folder / "s")
-        self.assertRegex(self.profile("report", self.folder / "s").stdout, "not yet")
+        self.assertRegex(self.profile("report", self.folder / "s").stdout, "still running")
         self.profile("detach", process.pid)
         self.assertTrue(self.tell(process, "quit").startswith("0 wrong"))
         process.wait()
         printed = self.profile("report", self.folder / "s").stdout
-        self.assertRegex(printed, r"detached from at \d{4}-\d\d-\d\dT")
+        self.assertRegex(printed, r"detached at \d{4}-\d\d-\d\dT")
         self.assertNotIn(message("exit-not-observed"), printed)
         session, _ = self.report(self.folder / "s")
         self.assertEqual(session["exit_codes"], [None])

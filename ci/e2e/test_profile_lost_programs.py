@@ -236,7 +236,7 @@ class WaitsBeforeItsFirstCall(LostProgramsTest):
         self.addCleanup(subprocess.run, ["kill", "-KILL", str(child)], check=False, stderr=subprocess.DEVNULL)
         self.assertEqual((session()["processes"], session()["waiting_children"]), (1, 1))
         for text in ((self.folder / "said").read_text(), ask("status", "session"), ask("report", "session")):
-            self.assertIn("1 forked child runs", text)
+            self.assertIn("1 forked child is running", text)
         os.kill(child, signal.SIGUSR1)
         while state(child) not in ("Z", ""):
             time.sleep(0.01)

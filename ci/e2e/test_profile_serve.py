@@ -336,7 +336,7 @@ class Saved(ServeTest):
         self.assertIn(message("nothing-running"), page.post(self, "/trace?seconds=5", expect=409))
         for wrong in ("", "x", "-1", "1.5", "3601", "99999999999999999999"):
             page.post(self, f"/trace?seconds={wrong}", expect=400)
-        self.assertIn(b"What the I/O did", page.ask("/report")[2])
+        self.assertIn(b"I/O profile", page.ask("/report")[2])
         printed = subprocess.run([PENSTOCK, "profile", "report", "--json", self.session], capture_output=True, check=True).stdout
         self.assertEqual(page.ask("/report.json")[2], printed)
         status, headers, body = page.ask("/download")

@@ -181,7 +181,7 @@ class Baselines(StoreTest):
         self.file.unlink()
         done = self.run_cli("report", "baseline:main", "-o", "r.html", expect=1)
         self.assertIn(message("baseline-is-stale", name="main"), done.stderr)
-        self.assertIn(message("process-is-gone"), done.stderr)
+        self.assertIn(message("record-file-gone"), done.stderr)
 
     def test_is_removed_and_its_files_stay(self):
         self.run_cli("baseline", "set", "main", self.file)

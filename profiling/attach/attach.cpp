@@ -190,10 +190,11 @@ Result<penstock_request> wait_for_answer(const Target& target, uint64_t request_
     if (!target.is_running()) return ended_meanwhile(target);
     ::usleep(200);
   }
-  return make_error(Errc::timed_out,
-                    "process {} does not answer: it is stopped, or one of its threads does not finish "
-                    "loading a library; it may still do what was asked",
-                    target.pid());
+  return make_error(
+      Errc::timed_out,
+      "process {} does not answer: it is stopped, or one of its threads is still loading a library. It may "
+      "carry out the request later; 'penstock profile status PID' shows the state",
+      target.pid());
 }
 
 // Sends a request to a library that the target has loaded already. The request is written before the new
@@ -207,7 +208,7 @@ Result<penstock_request> send_request(const Target& target, const penstock_reque
   if (!function || !request_address || request_address->bytes != sizeof request)
     return make_error(Errc::unsupported,
                       "process {} has loaded the library of another version of Penstock: use that version, "
-                      "or start the process again",
+                      "or restart the process",
                       target.pid());
   if (!target.write(request_address->address, &request, sizeof request)) return ended_meanwhile(target);
   PENSTOCK_ASSIGN(const StartedThread started,
@@ -235,8 +236,8 @@ Result<void> find_functions(const Target& target, LoaderData& loader) {
     return success();
   if (!target.is_running()) return ended_meanwhile(target);
   return make_error(Errc::unsupported,
-                    "cannot attach to process {}: its libc (before 2.34) has loaded nothing that loads "
-                    "libraries; start it with 'penstock profile run -- COMMAND'",
+                    "cannot attach to process {}: its libc is older than 2.34 and its dlopen() is not "
+                    "loaded; start it with 'penstock profile run -- COMMAND'",
                     target.pid());
 }
 
@@ -254,8 +255,8 @@ Result<penstock_request> load_library(const Target& target, const std::string& l
   PENSTOCK_TRY(find_functions(target, loader));
   if (library.size() >= kPathBytes)
     return make_error(Errc::invalid_argument,
-                      "the path of the library '{}' is too long: name a link with a shorter path in "
-                      "PENSTOCK_PROFILE_LIBRARY",
+                      "the path of the library '{}' is too long: set PENSTOCK_PROFILE_LIBRARY to a link with "
+                      "a shorter path",
                       library);
   loader.dlopen_mode = RTLD_NOW;
   loader.is_loading = 1;
@@ -298,7 +299,7 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
   if (trace_limit) request.trace_limit = *trace_limit == 0 ? PENSTOCK_NO_TRACE_LIMIT : *trace_limit;
   if (folder.string().size() >= sizeof request.folder)
     return make_error(Errc::invalid_argument,
-                      "the path of the session '{}' is too long: name one with a shorter path by -o",
+                      "the path of the session '{}' is too long: choose a shorter path with -o",
                       folder.string());
   folder.string().copy(request.folder, sizeof request.folder - 1);
   AttachOutcome outcome;
@@ -307,7 +308,7 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
                                        : load_library(target, library, request, outcome.stopped_for));
   if (response.failed == EALREADY)
     return make_error(
-        Errc::already_exists, "process {} is watched already: {}", target.pid(),
+        Errc::already_exists, "process {} is already being profiled: {}", target.pid(),
         std::string_view(response.error_text, ::strnlen(response.error_text, sizeof response.error_text)));
   if (response.failed != 0)
     return errno_error(response.failed, fmt::format("process {} cannot write to", target.pid()),
@@ -320,7 +321,9 @@ Result<AttachOutcome> attach_to(const Target& target, const std::string& library
 // Sends a detach request. The library stays loaded, because threads of the target may be inside its code.
 Result<AttachOutcome> detach_from(const Target& target) {
   const auto not_attached = [&] {
-    return make_error(Errc::not_found, "no profiler is attached to process {}: there is nothing to end",
+    return make_error(Errc::not_found,
+                      "process {} is not attached, so there is nothing to detach from; to list the profiled "
+                      "processes: penstock profile top --once",
                       target.pid());
   };
   if (!target.has_library()) return not_attached();

@@ -132,11 +132,11 @@ Result<uint64_t> create_thread_with(Tracee& tracee, const Target& target, Remote
     const std::array<uint64_t, 6> mmap_arguments{
         0, thread.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, ~uint64_t{0}, 0};
     PENSTOCK_ASSIGN(memory, kernel_result(tracee.system_call(SYS_mmap, mmap_arguments),
-                                          "no memory to be had in", target.pid()));
+                                          "cannot allocate memory in", target.pid()));
     PENSTOCK_TRY(thread.fill(memory, thread));
     const std::array<uint64_t, 3> mprotect_arguments{memory, thread.code_bytes, PROT_READ | PROT_EXEC};
     PENSTOCK_TRY(kernel_result(tracee.system_call(SYS_mprotect, mprotect_arguments),
-                               "no code can be put into", target.pid()));
+                               "cannot make memory executable in", target.pid()));
   }
   const std::array<uint64_t, 4> arguments{tracee.scratch_address(), 0, thread.function, thread.argument};
   PENSTOCK_ASSIGN(const uint64_t failed, tracee.call(create_function, arguments));
@@ -180,8 +180,8 @@ Result<StartedThread> start_thread_from_helper(const Target& inspected_target, R
     ::usleep(1000);
   }
   return make_error(Errc::timed_out,
-                    "no thread of process {} came to a call in which another thread can be started; try "
-                    "again when it reads, writes or waits",
+                    "cannot attach to process {}: none of its threads reached a system call where a new "
+                    "thread can start; try again when it reads, writes or waits",
                     target.pid());
 }
 
@@ -265,7 +265,7 @@ Result<StartedThread> start_thread_in(const Target& target, RemoteThread thread,
   if (received.size() < sizeof report)
     return make_error(
         Errc::io,
-        "the helper that attaches to process {} was killed: that process may be damaged, so start it again",
+        "the helper that attaches to process {} was killed: that process may be damaged, so restart it",
         target.pid());
   std::memcpy(&report, received.data(), sizeof report);
   if (report.succeeded) return report.started;

@@ -134,7 +134,7 @@ bool is_session_of(std::string_view path, pid_t pid) {
 }  // namespace
 
 Error ended_meanwhile(const Target& target) {
-  return make_error(Errc::not_found, "process {} has ended meanwhile", target.pid());
+  return make_error(Errc::not_found, "process {} has ended", target.pid());
 }
 
 Error not_traceable(pid_t pid, int sys_errno) {
@@ -145,27 +145,29 @@ Error not_traceable(pid_t pid, int sys_errno) {
     return errno_error(sys_errno, "cannot attach to process", std::to_string(pid));
   if (::geteuid() != 0 && owner != ::geteuid())
     return make_error(Errc::permission_denied,
-                      owner == 0 ? fmt::format("process {} is root's: only root may watch it", pid)
-                                 : fmt::format("process {} is {}'s: only {} and root may watch it", pid,
-                                               user_name(owner), user_name(owner)));
+                      owner == 0 ? fmt::format("process {} belongs to root: only root may profile it", pid)
+                                 : fmt::format("process {} belongs to {}: only {} and root may profile it",
+                                               pid, user_name(owner), user_name(owner)));
   if (const std::string tracer = status_field(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
-    return make_error(Errc::busy,
-                      "cannot attach to process {}: process {} is tracing it (a "
-                      "debugger, strace); end that first",
-                      pid, tracer);
+    return make_error(
+        Errc::busy,
+        "cannot attach to process {}: process {} is tracing it (a debugger, strace); end that process first",
+        pid, tracer);
   std::string scope;
   std::ifstream("/proc/sys/kernel/yama/ptrace_scope") >> scope;
-  std::string why = "the system does not allow it; do it as root (in a container: one with CAP_SYS_PTRACE)";
+  std::string why =
+      "the system does not allow it; run the command as root (in a container: with CAP_SYS_PTRACE)";
   if (scope == "1" || scope == "2")
     why = fmt::format(
-        "kernel.yama.ptrace_scope is {}; do it as root, or set it to 0 ('sysctl -w "
+        "kernel.yama.ptrace_scope is {}; run the command as root, or set it to 0 ('sysctl -w "
         "kernel.yama.ptrace_scope=0')",
         scope);
   if (::geteuid() == 0)
     why =
-        "the system does not allow it even to root: this container has no CAP_SYS_PTRACE, or a "
-        "security module protects that process";
-  if (scope == "3") why = "kernel.yama.ptrace_scope is 3, which forbids it until this machine restarts";
+        "the system forbids it even for root: this container lacks CAP_SYS_PTRACE, or a security module "
+        "protects that process";
+  if (scope == "3")
+    why = "kernel.yama.ptrace_scope is 3, which forbids attaching until this machine restarts";
   return make_error(
       Errc::permission_denied,
       "cannot attach to process {}: {}; or start the program with 'penstock profile run -- COMMAND'", pid,
@@ -180,14 +182,14 @@ Result<Target> Target::inspect(pid_t pid) {
   target.pid_ = pid;
   if (pid <= 0 || (::kill(pid, 0) != 0 && errno == ESRCH))
     return make_error(Errc::not_found, "there is no process {}", pid);
-  if (pid == ::getpid()) return not_attachable(pid, "that is this command itself");
+  if (pid == ::getpid()) return not_attachable(pid, "it is this command itself");
   if (::access(proc_path(pid, "status").c_str(), F_OK) != 0 && ::kill(pid, 0) == 0)
     return not_attachable(pid,
                           "/proc does not show it (it is not mounted, or belongs to another PID namespace)",
                           Errc::unsupported);
   const std::string thread_group = status_field(pid, "Tgid:");
   if (!thread_group.empty() && thread_group != std::to_string(pid))
-    return not_attachable(pid, fmt::format("that is a thread of process {}; name that", thread_group));
+    return not_attachable(pid, fmt::format("it is a thread of process {}; name that process", thread_group));
   target.name_ = status_field(pid, "Name:");
   target.process_start_ = process_start(uint32_t(pid));
   target.uid_ = static_cast<uid_t>(std::strtoul(status_field(pid, "Uid:").c_str(), nullptr, 10));
@@ -198,41 +200,40 @@ Result<Target> Target::inspect(pid_t pid) {
   if (const std::string tracer = status_field(pid, "TracerPid:"); !tracer.empty() && tracer != "0")
     return not_traceable(pid, EPERM);
   if (state.starts_with("T") || state.starts_with("t"))
-    return make_error(Errc::busy,
-                      "process {} is stopped, and cannot answer: let it go on first ('kill -CONT {}')", pid,
-                      pid);
+    return make_error(
+        Errc::busy, "process {} is stopped and cannot answer: continue it first ('kill -CONT {}')", pid, pid);
   PENSTOCK_TRY(target.reread_mappings());
   PENSTOCK_TRY(target.check_program());
   return target;
 }
 
 Result<void> Target::check_program() const {
-  if (mappings_.empty()) return not_attachable(pid_, "it is the kernel's own, or about to end");
+  if (mappings_.empty()) return not_attachable(pid_, "it is a kernel thread, or it is about to end");
   const Fd exe(retry_eintr([&] { return ::open(proc_path(pid_, "exe").c_str(), O_RDONLY | O_CLOEXEC); }));
   if (!exe) return not_traceable(pid_, errno);
   unsigned char begin[EI_NIDENT] = {};
   if (::pread(exe.get(), begin, sizeof begin, 0) == sizeof begin &&
       std::memcmp(begin, ELFMAG, SELFMAG) == 0 && begin[EI_CLASS] != ELFCLASS64)
-    return not_attachable(pid_, "it is a 32-bit program, and the library for it is a 64-bit one");
+    return not_attachable(pid_, "it is a 32-bit program, and the profiler's library is 64-bit");
   bool has_musl = false;
   bool has_libc = false;
   for (const TargetMapping& one : mappings_) {
     has_musl = has_musl || base_name(one.path).starts_with("ld-musl");
     has_libc = has_libc || is_libc(one.path);
   }
-  if (has_musl) return not_attachable(pid_, "it runs on musl, and the library for it needs glibc");
+  if (has_musl) return not_attachable(pid_, "it runs on musl, and the profiler's library needs glibc");
   if (!has_libc)
-    return not_attachable(pid_,
-                          "it has no libc.so of its own (a static program, or Go), so that there is "
-                          "nothing to load a library with; build it dynamically");
+    return not_attachable(
+        pid_,
+        "it is linked statically (as Go programs are), so it cannot load a library; link it dynamically");
   std::error_code error;
   const fs::path its_namespace = fs::read_symlink(proc_path(pid_, "ns/mnt"), error);
   const fs::path our_namespace = error ? its_namespace : fs::read_symlink("/proc/self/ns/mnt", error);
   const fs::path its_root = error ? fs::path("/") : fs::read_symlink(proc_path(pid_, "root"), error);
   if (its_namespace != our_namespace || (!error && its_root != "/"))
     return not_attachable(pid_,
-                          "it lives in another file system (a container, or chroot), where neither the "
-                          "library nor the session can be found; run penstock in there");
+                          "it runs in another file system (a container or chroot) that has neither the "
+                          "library nor the session; run penstock inside it");
   return success();
 }
 

@@ -168,7 +168,7 @@ Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
     if (status >> 16 == PTRACE_EVENT_STOP) {
       stopped_ = true;
       if (WSTOPSIG(status) != SIGTRAP)
-        return thread_lost_error("was stopped by a signal; let it go on and try again");
+        return thread_lost_error("was stopped by a signal; continue it (kill -CONT) and try again");
       return success();
     }
     const int signal = WSTOPSIG(status);
@@ -185,10 +185,10 @@ Result<void> Tracee::wait_until_stopped(Clock::time_point until) {
 Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
   int signal = 0;
   for (;;) {
-    if (::ptrace(PTRACE_SYSCALL, thread_, nullptr, signal) != 0) return thread_lost_error("is gone");
+    if (::ptrace(PTRACE_SYSCALL, thread_, nullptr, signal) != 0) return thread_lost_error("has disappeared");
     stopped_ = false;
     int status = 0;
-    PENSTOCK_TRY(wait_for_stop(status, until, "makes no call"));
+    PENSTOCK_TRY(wait_for_stop(status, until, "makes no system call"));
     stopped_ = true;
     if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
       at_call_entry_ = !at_call_entry_;
@@ -196,7 +196,7 @@ Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
     }
     signal = status >> 16 == 0 ? WSTOPSIG(status) : 0;
     const bool is_fault = signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE;
-    if (prepared_ && is_fault) return thread_lost_error("crashed in a call that attaching makes");
+    if (prepared_ && is_fault) return thread_lost_error("crashed in a call that the attach made");
   }
 }
 
@@ -204,10 +204,10 @@ Result<void> Tracee::continue_to_system_call(Clock::time_point until) {
 // of sched_yield. Called when the thread is stopped at the entry of a system call.
 Result<void> Tracee::skip_system_call() {
   user_regs_struct regs{};
-  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
+  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("has disappeared");
   // sched_yield has no effect, and seccomp filters allow it wherever the profiler can run
   regs.orig_rax = SYS_sched_yield;
-  if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
+  if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("has disappeared");
   return continue_to_system_call(Clock::now() + kStopTimeout);
 }
 
@@ -217,7 +217,7 @@ Result<void> Tracee::skip_system_call() {
 Result<bool> Tracee::stop_at_safe_point(std::chrono::milliseconds patience, int most_calls) {
   const auto until = Clock::now() + patience;
   stopped_at_ = Clock::now();
-  if (::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0) return thread_lost_error("is gone");
+  if (::ptrace(PTRACE_INTERRUPT, thread_, nullptr, nullptr) != 0) return thread_lost_error("has disappeared");
   const Result<void> stopped = wait_until_stopped(until);
   if (!stopped.ok()) {
     if (stopped.error().code == Errc::timed_out) return false;
@@ -316,7 +316,8 @@ bool Tracee::is_in_handler() const {
 // scratch_address_ is below the red zone: the 128 bytes below the stack pointer that the program's code may
 // use.
 Result<void> Tracee::prepare() {
-  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &saved_registers_) != 0) return thread_lost_error("is gone");
+  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &saved_registers_) != 0)
+    return thread_lost_error("has disappeared");
   const bool repeats_call = at_call_entry_ || is_restarted(saved_registers_.rax);
   if (at_call_entry_) PENSTOCK_TRY(skip_system_call());
   if (repeats_call) {
@@ -327,12 +328,13 @@ Result<void> Tracee::prepare() {
   saved_registers_.orig_rax = ~0ULL;
   saved_vector_registers_.resize(1 << 16);
   iovec xstate{saved_vector_registers_.data(), saved_vector_registers_.size()};
-  if (::ptrace(PTRACE_GETREGSET, thread_, NT_X86_XSTATE, &xstate) != 0) return thread_lost_error("is gone");
+  if (::ptrace(PTRACE_GETREGSET, thread_, NT_X86_XSTATE, &xstate) != 0)
+    return thread_lost_error("has disappeared");
   saved_vector_registers_.resize(xstate.iov_len);
   const uint64_t all_signals = ~uint64_t{0};
   if (::ptrace(PTRACE_GETSIGMASK, thread_, sizeof saved_signal_mask_, &saved_signal_mask_) != 0 ||
       ::ptrace(PTRACE_SETSIGMASK, thread_, sizeof all_signals, &all_signals) != 0)
-    return thread_lost_error("is gone");
+    return thread_lost_error("has disappeared");
   scratch_address_ = (saved_registers_.rsp - kRedZoneBytes - kScratchBytes) & ~uint64_t{63};
   prepared_ = true;
   return success();
@@ -348,7 +350,7 @@ Result<uint64_t> Tracee::run_until_return(uint64_t stack, Clock::time_point unti
     PENSTOCK_TRY(continue_to_system_call(until));
     if (!at_call_entry_) continue;
     user_regs_struct regs{};
-    if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
+    if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("has disappeared");
     if (regs.rip != saved_registers_.rip + kSyscallBytes || regs.rsp != stack) continue;
     const uint64_t result = regs.orig_rax;
     PENSTOCK_TRY(skip_system_call());
@@ -363,11 +365,11 @@ Result<uint64_t> Tracee::system_call(long number, std::span<const uint64_t> argu
   std::array<unsigned long long*, 6> fields{&regs.rdi, &regs.rsi, &regs.rdx, &regs.r10, &regs.r8, &regs.r9};
   for (size_t i = 0; i < fields.size(); ++i) *fields[i] = i < arguments.size() ? arguments[i] : 0;
   regs.rax = uint64_t(number);
-  if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
+  if (::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("has disappeared");
   const auto until = Clock::now() + kStopTimeout;
   PENSTOCK_TRY(continue_to_system_call(until));
   PENSTOCK_TRY(continue_to_system_call(until));
-  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("is gone");
+  if (::ptrace(PTRACE_GETREGS, thread_, nullptr, &regs) != 0) return thread_lost_error("has disappeared");
   return uint64_t{regs.rax};
 }
 
@@ -384,7 +386,7 @@ Result<uint64_t> Tracee::call(uint64_t function, std::span<const uint64_t> argum
   const uint64_t return_address = saved_registers_.rip;
   if (!target_->write(regs.rsp, &return_address, sizeof return_address) ||
       ::ptrace(PTRACE_SETREGS, thread_, nullptr, &regs) != 0)
-    return thread_lost_error("is gone");
+    return thread_lost_error("has disappeared");
   return run_until_return(scratch_address_, Clock::now() + kStopTimeout);
 }
 

@@ -74,7 +74,7 @@ Result<void> LogWriter::begin() {
   if (std::fseek(output_->file(), 0, SEEK_SET) != 0)
     return make_error(
         Errc::invalid_argument,
-        "a Darshan log cannot go through a pipe, since its header is written last: name a file");
+        "a Darshan log cannot be written to a pipe, because its header is written last: name a file");
   position_ = 0;
   return put(std::as_bytes(std::span(&header_, 1)));
 }
@@ -120,7 +120,7 @@ Result<void> LogWriter::end_region() {
 
 Result<void> LogWriter::finish() {
   if (std::fseek(output_->file(), 0, SEEK_SET) != 0)
-    return make_error(Errc::io, "cannot go back to the begin of the Darshan log");
+    return make_error(Errc::io, "cannot seek to the start of the Darshan log");
   return put(std::as_bytes(std::span(&header_, 1)));
 }
 

@@ -189,9 +189,9 @@ Result<ExportOutcome> write_chrome(const ExportRequest& request) {
                           if (events.ok() && *events == 0)
                             return make_error(
                                 Errc::not_found,
-                                "the session '{}' has no spans, and no recorded calls on the chosen files: "
-                                "there is nothing to export. Record single calls with 'penstock profile run "
-                                "--trace', or use --to csv, which needs none",
+                                "the session '{}' has no spans and no recorded calls on the chosen files: "
+                                "there is nothing to export. Record calls with 'penstock profile run "
+                                "--trace', or use --to csv, which needs no recorded calls",
                                 request.sessions.front());
                           warn_of_dropped(session, outcome);
                           return events;

@@ -80,6 +80,6 @@ Result<ExportOutcome> write_csv(const ExportRequest& request) {
 }  // namespace
 
 extern const ExporterInfo exporter_csv;
-const ExporterInfo exporter_csv{.name = "csv", .summary = "a row for each file", .write = &write_csv};
+const ExporterInfo exporter_csv{.name = "csv", .summary = "one row per file", .write = &write_csv};
 
 }  // namespace penstock

@@ -80,8 +80,9 @@ class DarshanExporter {
     if (__builtin_add_overflow(begin_ns_, span_ns, &job.end_ns)) job.end_ns = begin_ns_;
     job.rank_count = std::max<int64_t>(1, ranks_.count());
     job.id = process_file.header().pid;
-    job.notes = {{"lib_ver", fmt::format("penstock-{}", build_info().version)},
-                 {"moments", summary_.io_is_union ? "of every call" : "first and last of a thread and file"}};
+    job.notes = {
+        {"lib_ver", fmt::format("penstock-{}", build_info().version)},
+        {"moments", summary_.io_is_union ? "of every call" : "first and last call of each thread and file"}};
     for (const std::string_view word : process_file.command())
       job.command += (job.command.empty() ? "" : " ") + printable_path(word);
     if (job.command.empty()) job.command = printable_path(process_file.executable());
@@ -292,20 +293,19 @@ Result<ExportCounts> export_darshan(const Session& session, const FileSums& sums
 namespace {
 
 Result<ExportOutcome> write_darshan(const ExportRequest& request) {
-  return export_to_file(
-      request, "the Darshan log", "records",
-      [&](const Session& session, const FileSums& sums, WholeFile& file,
-          ExportOutcome& outcome) -> Result<uint64_t> {
-        PENSTOCK_ASSIGN(const ExportCounts counts, export_darshan(session, sums, request.filter, file));
-        if (counts.calls == 0)
-          outcome.notes.emplace_back(
-              "no single reads and writes of descriptors were kept: the log has no DXT_POSIX, and its "
-              "heatmap is "
-              "drawn from the first and the last call of each thread and file ('penstock profile run "
-              "--trace')");
-        warn_of_dropped(session, outcome);
-        return counts.records;
-      });
+  return export_to_file(request, "the Darshan log", "records",
+                        [&](const Session& session, const FileSums& sums, WholeFile& file,
+                            ExportOutcome& outcome) -> Result<uint64_t> {
+                          PENSTOCK_ASSIGN(const ExportCounts counts,
+                                          export_darshan(session, sums, request.filter, file));
+                          if (counts.calls == 0)
+                            outcome.notes.emplace_back(
+                                "individual calls were not recorded: the log has no DXT_POSIX module, and "
+                                "its heatmap uses only the first and last call of each thread and file. To "
+                                "record them: penstock profile run --trace");
+                          warn_of_dropped(session, outcome);
+                          return counts.records;
+                        });
 }
 
 }  // namespace

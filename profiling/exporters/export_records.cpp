@@ -45,7 +45,7 @@ Result<ExportOutcome> write_session_records(const ExportRequest& request) {
 
 extern const ExporterInfo exporter_records;
 const ExporterInfo exporter_records{.name = "records",
-                                    .summary = "records that 'penstock report' draws",
+                                    .summary = "result records for 'penstock report'",
                                     .output = "",
                                     .accepts_tiers = true,
                                     .write = &write_session_records};

@@ -61,7 +61,7 @@ std::string table_markdown(const Rows& rows) {
 }
 
 std::string facts_markdown(const std::vector<Fact>& facts) {
-  std::string text = "| the session | in whole |\n|---|---|\n";
+  std::string text = "| session | value |\n|---|---|\n";
   for (const Fact& fact : facts) text += row_markdown({fact.title, fact.text});
   return text;
 }
@@ -89,11 +89,10 @@ class EventExporter {
   Result<void> write_texts() {
     const SessionSummary& summary = report_.summary;
     std::string facts = facts_markdown(session_facts(session_, summary, filter_, {}));
-    facts +=
-        summary.io_is_union
-            ? "\nEvery call was kept: the series over time are exact.\n"
-            : "\nNot every call was kept: over time, what a thread did to a file is spread evenly from its "
-              "first call to its last one. `penstock profile run --trace` keeps them.\n";
+    facts += summary.io_is_union ? "\nEvery call was recorded: the time series are exact.\n"
+                                 : "\nCalls were not recorded individually: the time series spread a "
+                                   "thread's operations on a file evenly between its first and last call. To "
+                                   "record every call: `penstock profile run --trace`.\n";
     PENSTOCK_TRY(events_.add_text("summary/session", begin_s_, facts));
     PENSTOCK_TRY(events_.add_text("summary/sizes", begin_s_, table_markdown(size_rows(summary))));
     PENSTOCK_TRY(events_.add_text("summary/files_most_bytes", begin_s_,
@@ -258,11 +257,13 @@ Result<ExportOutcome> write_tensorboard(const ExportRequest& request) {
   ExportOutcome outcome{.file = output, .item_name = "values", .count = counts.records};
   if (!has_trace)
     outcome.notes.emplace_back(
-        "no single calls were kept: there is no trace for the profile plugin, and the series over time are "
-        "drawn from the first and the last call of each thread and file ('penstock profile run --trace')");
+        "individual calls were not recorded: there is no trace for the profile plugin, and the time series "
+        "use only the first and last call of each thread and file. To record them: penstock profile run "
+        "--trace");
   if (counts.calls_left_out > 0)
     outcome.warnings.push_back(
-        fmt::format("the trace has the {} longest calls; {} shorter ones are left out (--include chooses)",
+        fmt::format("the trace contains the {} longest calls and omits {} shorter ones; --include limits it "
+                    "to the files that matter",
                     format_count(counts.calls), format_count(counts.calls_left_out)));
   warn_of_dropped(session, outcome);
   return outcome;

@@ -27,7 +27,7 @@ Result<ExportOutcome> export_to_file(
 
 void warn_of_dropped(const Session& session, ExportOutcome& outcome) {
   if (const Drops drops = drops_of(session); drops.segments > 0)
-    outcome.warnings.push_back(fmt::format("{} are missing: they were dropped", dropped_calls_text(drops)));
+    outcome.warnings.push_back(fmt::format("{} were dropped and are missing", dropped_calls_text(drops)));
 }
 
 }  // namespace penstock

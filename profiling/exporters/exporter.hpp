@@ -49,7 +49,7 @@ struct ExporterInfo {
 const Registry<ExporterInfo>& exporter_registry();
 
 inline constexpr std::string_view kNothingToExport =
-    "no file that is wanted was read or written: there is nothing to export";
+    "no file that --include and --exclude select was read or written: there is nothing to export";
 
 // Exports all given sessions together to one file, in three steps.
 // 1. Opens the sessions as one Session and creates the output file under a temporary name.

@@ -194,13 +194,12 @@ Record record_of(const Session& session, const TierSum& tier, const Reading& rea
 // are known to be missing.
 std::string missing_data_reason(const Session& session) {
   if (session.unread_files > 0)
-    return fmt::format("{} of the session cannot be read, or not to the end",
-                       count_of(session.unread_files, "file"));
+    return fmt::format("{} of the session cannot be read completely", count_of(session.unread_files, "file"));
   if (!session.unwatched.empty())
-    return fmt::format("{} of the session left no file", count_of(session.unwatched.size(), "program"));
+    return fmt::format("{} of the session wrote no file", count_of(session.unwatched.size(), "program"));
   const uint64_t dropped = drops_of(session).operations;
   return dropped == 0 ? ""
-                      : fmt::format("{} {} counted nowhere", count_of(dropped, "operation"),
+                      : fmt::format("{} {} not counted", count_of(dropped, "operation"),
                                     dropped == 1 ? "was" : "were");
 }
 
@@ -271,14 +270,14 @@ std::vector<Record> records_of(const Session& session, const FileSums& sums, con
     record.parameters["measured_by"] = uses_spans ? "spans" : "calls";
     if (tier.all.bytes_read > 0 && !record.metrics.contains("payload_bytes_per_s")) {
       record.verdict = Verdict::short_time;
-      record.reason = "all that was read was read at one moment";
+      record.reason = "all reads happened at one moment, so there is no rate";
     }
     if (tier.all.bytes_read == 0) {
       record.parameters.erase("threads");
       record.verdict = Verdict::skipped;
       record.reason = tier.mapped_bytes > 0
-                          ? "no call read it: it was mapped, and how much of it was read is unknown"
-                          : "nothing of it was read";
+                          ? "no call read its files: they were memory-mapped, and the bytes read are unknown"
+                          : "none of its files was read";
     }
     if (!missing.empty()) add_verdict(record.verdict, record.reason, Verdict::degraded, missing);
     records.push_back(std::move(record));

@@ -32,7 +32,7 @@ Result<std::vector<std::string>> recording_folders() {
   std::set<std::string> folders;
   std::error_code error;
   if (!fs::exists("/proc/self/stat", error))
-    return make_error(Errc::unsupported, "which processes are watched is unknown: /proc is not mounted");
+    return make_error(Errc::unsupported, "cannot list the profiled processes: /proc is not mounted");
   for (fs::directory_iterator at("/proc", error), end; !error && at != end; at.increment(error)) {
     const auto pid = parse_digits<uint32_t>(at->path().filename().native());
     if (!pid) continue;

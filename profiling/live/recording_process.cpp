@@ -65,14 +65,14 @@ RecordingProcess describe_process(const penstock_session_header& header, const s
 }
 
 Error other_machine_error(const RecordingProcess& process) {
-  return make_error(Errc::unsupported,
-                    "process {} runs on '{}': give the command there (ssh {}, or within a job of "
-                    "Slurm: srun --overlap -w {})",
-                    process.pid, process.host, process.host, process.host);
+  return make_error(
+      Errc::unsupported,
+      "process {} runs on '{}': run the command there (ssh {}; in a Slurm job: srun --overlap -w {})",
+      process.pid, process.host, process.host, process.host);
 }
 
 Error not_recording_error(const RecordingProcess& process) {
-  return make_error(Errc::not_found, "process {} has ended, or does not write to '{}' any more", process.pid,
+  return make_error(Errc::not_found, "process {} has ended or no longer writes to '{}'", process.pid,
                     process.file);
 }
 
@@ -93,10 +93,10 @@ Error not_watched_error(int pid) {
   // A program that cannot be attached to (invalid_argument) may still be one that is not watched.
   if (!target.ok() && target.error().code != Errc::invalid_argument) return target.error();
   if (const auto removed = target.ok() ? removed_session(*target) : std::nullopt)
-    return make_error(Errc::not_found, "process {} is watched, but {}", pid,
+    return make_error(Errc::not_found, "process {} is being profiled, but {}", pid,
                       session_gone_text(pid, *removed));
-  return make_error(Errc::not_found, "process {} is not watched; to watch it: penstock profile attach {}",
-                    pid, pid);
+  return make_error(Errc::not_found,
+                    "process {} is not being profiled; to profile it: penstock profile attach {}", pid, pid);
 }
 
 void sort_by_rank(std::vector<RecordingProcess>& processes) {
@@ -110,10 +110,10 @@ void sort_by_rank(std::vector<RecordingProcess>& processes) {
 }  // namespace
 
 std::string session_gone_text(int pid, const SessionFile& removed) {
-  std::string text = fmt::format("its session '{}' is gone: what it does is written nowhere",
+  std::string text = fmt::format("its session '{}' was removed, so nothing is recorded",
                                  fs::path(removed.file).parent_path().string());
   if (removed.header.begun != PENSTOCK_START_REASON_PROCESS)
-    text += fmt::format("; 'penstock profile detach {}' ends that", pid);
+    text += fmt::format("; to stop it: penstock profile detach {}", pid);
   return text;
 }
 
@@ -171,19 +171,19 @@ Result<void> set_trace(const RecordingProcess& process, bool on) {
   if (!fd && errno == ENOENT) return not_recording_error(process);
   if (!fd && errno == ELOOP)
     return make_error(Errc::corrupt,
-                      "'{}' is a symbolic link and not a session's file: nothing is written there",
+                      "'{}' is a symbolic link and not a session file: nothing is written there",
                       process.file);
   if (!fd) return errno_error(errno, "cannot write", process.file);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot inspect", process.file);
   if (status.st_uid != ::geteuid() && ::geteuid() != 0)
-    return make_error(Errc::permission_denied,
-                      "'{}' is another user's: only its owner and root may record process {}", process.file,
-                      process.pid);
+    return make_error(
+        Errc::permission_denied,
+        "'{}' belongs to another user: only its owner and root may control the recording of process {}",
+        process.file, process.pid);
   penstock_session_header header{};
   if (!S_ISREG(status.st_mode) || !read_header(fd.get(), header) || header.pid != process.pid)
-    return make_error(Errc::corrupt, "'{}' is not the session's file of process {}", process.file,
-                      process.pid);
+    return make_error(Errc::corrupt, "'{}' is not the session file of process {}", process.file, process.pid);
   const bool is_running = header.state == PENSTOCK_RUNNING && process_runs(header.pid, header.process_start);
   if (!is_running && on) return not_recording_error(process);
   const uint32_t control = on ? header.control | 1U : header.control & ~1U;

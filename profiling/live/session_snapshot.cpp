@@ -242,8 +242,7 @@ Result<void> copy_session_file(const fs::path& from, const fs::path& folder, Par
 
 Result<void> snapshot_session(const fs::path& folder, const fs::path& to) {
   PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(folder));
-  if (files.empty())
-    return make_error(Errc::not_found, "no process left a session's file in '{}'", folder.string());
+  if (files.empty()) return make_error(Errc::not_found, "there is no session file in '{}'", folder.string());
   PENSTOCK_ASSIGN(const fs::path new_folder, make_session_folder(to));
   PartialCopy partial(new_folder);
   for (const fs::path& file : files) PENSTOCK_TRY(copy_session_file(file, new_folder, partial));

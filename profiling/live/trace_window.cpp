@@ -84,8 +84,8 @@ Error no_target_error(const TraceTargets& targets) {
   std::string quoted_folders;
   for (const fs::path& folder : targets.folders)
     quoted_folders += fmt::format("{}'{}'", quoted_folders.empty() ? "" : ", ", folder.string());
-  return make_error(Errc::not_found, "nothing runs now in {}{}", quoted_folders,
-                    targets.ranks.empty() ? "" : " of these ranks");
+  return make_error(Errc::not_found, "no process{1} of {0} is running", quoted_folders,
+                    targets.ranks.empty() ? "" : " with these ranks");
 }
 
 bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
@@ -150,8 +150,7 @@ Result<TraceTargets> trace_targets(std::span<const std::string> arguments) {
     fs::path folder = fs::absolute(argument, error).lexically_normal();
     if (!folder.has_filename()) folder = folder.parent_path();
     if (error || !fs::is_directory(folder, error))
-      return make_error(Errc::not_found,
-                        "'{}' is neither the number of a process nor the folder of a session", argument);
+      return make_error(Errc::not_found, "'{}' is neither a process ID nor a session folder", argument);
     targets.folders.push_back(std::move(folder));
   }
   return targets;

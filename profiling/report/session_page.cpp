@@ -38,7 +38,7 @@ std::string table_html(const std::string& caption, const Rows& rows) {
 }
 
 std::string facts_html(const std::vector<Fact>& facts) {
-  HtmlTable table("The session in whole", {{"", HtmlTable::Kind::words}, {"", HtmlTable::Kind::words}});
+  HtmlTable table("Session summary", {{"", HtmlTable::Kind::words}, {"", HtmlTable::Kind::words}});
   for (const Fact& fact : facts) table.row(std::vector<std::string>{fact.title, fact.text});
   return table.html();
 }
@@ -47,7 +47,7 @@ Chart rate_chart(const SegmentFacts& segments, const Output& output) {
   const double unit = output.si_units ? 1e6 : 1048576.0;
   Chart chart;
   chart.title = "Bandwidth over time";
-  chart.summary = "Bytes that calls moved in each interval, from the session's begin on";
+  chart.summary = "Bytes read and written in each interval since the session started";
   chart.x_label = "seconds";
   chart.y_label = rate_unit(output);
   for (size_t i = 0; i < segments.bytes_read.size(); ++i)
@@ -68,7 +68,7 @@ std::string peak_html(const SegmentFacts& segments, const Output& output) {
     return bytes_per_s_text(peak / segments.interval_s, output);
   };
   return "<p>" +
-         report::escape(fmt::format("In the busiest {}: {} read, {} written.",
+         report::escape(fmt::format("Busiest interval ({}): {} read, {} written.",
                                     format_seconds(segments.interval_s), peak_text(segments.bytes_read),
                                     peak_text(segments.bytes_written))) +
          "</p>\n";
@@ -94,21 +94,22 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
     time_section += peak_html(*report.summary.segments, output);
     if (report.summary.drops.segments > 0)
       time_section += "<p>" +
-                      report::escape("Not drawn are " + dropped_calls_text(report.summary.drops) +
+                      report::escape("The chart omits " + dropped_calls_text(report.summary.drops) +
                                      ", which were dropped.") +
                       "</p>\n";
   } else {
     time_section +=
-        "<p>What moved when was not kept: <code>penstock profile run --trace</code> keeps every call.</p>\n";
+        "<p>No timeline: calls were counted, not recorded individually. To record every call: <code>penstock "
+        "profile run --trace</code>.</p>\n";
   }
   body += with_section_end(std::move(time_section));
   body += with_section_end(
       state.open_section("sizes", "Sizes", "") +
-      table_html("Bytes of a call, and of the files that were read or written", size_rows(report.summary)));
+      table_html("Sizes of calls, and of the files that were read or written", size_rows(report.summary)));
   body += with_section_end(
-      state.open_section("places", "Places", "By mount as this machine has them now, and by folder.") +
+      state.open_section("places", "Places", "By mount (the current mounts of this machine) and by folder.") +
       table_html("Mounts", roll_up_rows("mount", report.mounts, output)) +
-      table_html("Folders that most bytes were moved in",
+      table_html("Busiest folders, by bytes",
                  roll_up_rows("folder", report.rows, output, report.rows_not_shown)));
   body += with_section_end(state.open_section("files", "Files", "") +
                            table_html("Most bytes", file_rows(report.most_bytes, output)) +
@@ -116,8 +117,8 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
                            table_html("Biggest", file_rows(report.biggest, output)));
   body += with_section_end(
       state.open_section("processes", "Processes", "") +
-      table_html("Processes that moved most", process_rows(report.processes, kMostTableRows, output)));
-  PENSTOCK_TRY(page.write(report::frame_page("What the I/O did", {facts.front().text}, body, state)));
+      table_html("Busiest processes, by bytes", process_rows(report.processes, kMostTableRows, output)));
+  PENSTOCK_TRY(page.write(report::frame_page("I/O profile", {facts.front().text}, body, state)));
   return page.publish();
 }
 

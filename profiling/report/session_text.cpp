@@ -61,7 +61,7 @@ std::string transfer_text(uint64_t bytes, uint64_t calls, std::string_view call,
   const std::string calls_text = count_of(calls, call);
   if (calls == 0) return "nothing";
   return fmt::format(
-      "{} in {} ({} a call); {} over the wall time, {} per thread while in calls, which took {} over all "
+      "{} in {} ({} per call); {} over the wall time; {} per thread during calls; calls took {} summed over "
       "threads",
       bytes_text(bytes, output), calls_text, format_bytes(double(bytes) / double(calls), output),
       rate_text(bytes, wall_s, output), rate_text(bytes, ns / 1e9, output), seconds_text(ns));
@@ -78,9 +78,8 @@ std::string access_pattern_text(const LayerSum& all) {
                              uint64_t first) {
     const auto percent = [&](uint64_t part) { return percentage_text(part, ops); };
     return fmt::format(
-        "{}: {} sequential ({} of all consecutive), {} not; {} first of a thread in a file, which is "
-        "sequential "
-        "if it begins after byte 0",
+        "{}: {} at a higher offset than the call before (Darshan's 'sequential'; {} consecutive), {} not; {} "
+        "are a thread's first in a file ('sequential' unless at byte 0)",
         what, percent(sequential), percent(consecutive), percent(ops - std::min(ops, sequential)),
         percent(first));
   };
@@ -111,7 +110,7 @@ std::string coverage_text(const Session& session, const SessionSummary& summary,
   if (coverage.unknown_processes < all) {
     text = coverage_summary_text(session, coverage, output);
     if (may_be_the_loaders(session, summary))
-      text += "; the loader's and libc's own reads may be the rest of what was read";
+      text += "; the missing bytes may be reads of the loader and of libc itself";
   }
   const auto add_unknown = [&](size_t processes, std::string_view why) {
     if (processes == 0) return;
@@ -120,20 +119,20 @@ std::string coverage_text(const Session& session, const SessionSummary& summary,
                     processes == all ? "all processes" : count_of(processes, "process", "processes"), why);
   };
   add_unknown(coverage.unknown_processes - coverage.cut_processes,
-              "whose last counts the kernel did not give (usually it was killed)");
-  add_unknown(coverage.cut_processes, "whose files were cut short");
+              "because the kernel reported no final counts (usually the process was killed)");
+  add_unknown(coverage.cut_processes, "because their session files are truncated");
   if (session.unread_files > coverage.cut_processes)
-    text += fmt::format("; unknown for {} that cannot be read",
+    text += fmt::format("; unknown for {} of the session that cannot be read",
                         count_of(session.unread_files - coverage.cut_processes, "file"));
   if (!session.unwatched.empty())
-    text += fmt::format("; unknown for {} without a file", count_of(session.unwatched.size(), "program"));
+    text += fmt::format("; unknown for {} that wrote no session file",
+                        count_of(session.unwatched.size(), "program"));
   if (coverage.ring_bytes > 0)
-    text +=
-        fmt::format("; in addition {} through io_uring and libaio", bytes_text(coverage.ring_bytes, output));
+    text += fmt::format("; plus {} through io_uring and libaio", bytes_text(coverage.ring_bytes, output));
   if (coverage.spliced_bytes > 0)
     text += fmt::format("; {} spliced", bytes_text(coverage.spliced_bytes, output));
   if (coverage.mapped_bytes > 0)
-    text += fmt::format("; {} mapped (how much of it was touched is unknown)",
+    text += fmt::format("; {} memory-mapped (the pages actually accessed are unknown)",
                         bytes_text(coverage.mapped_bytes, output));
   return text;
 }
@@ -142,12 +141,13 @@ std::string left_out_text(const SessionSummary& summary, const SessionFilter& fi
   const FilesSum& sum = summary.left_out;
   std::string kinds = "pipes, sockets and devices";
   if (summary.has_python)
-    kinds = "what Python reads to start (.py, .pyc, .so of its library folders, /proc, /sys), " + kinds;
+    kinds =
+        "files that Python reads at start-up (.py, .pyc, .so of its library folders, /proc, /sys), " + kinds;
   if (!filter.include.empty() || !filter.exclude.empty())
-    kinds = "what --include and --exclude say" + (filter.all_files ? "" : ", " + kinds);
+    kinds = "files that --include and --exclude leave out" + (filter.all_files ? "" : ", " + kinds);
   return fmt::format("{} with {} read and {} written: {}{}", count_of(sum.files, "file"),
                      bytes_text(sum.all.bytes_read, output), bytes_text(sum.all.bytes_written, output), kinds,
-                     filter.all_files ? "" : "; --all shows them");
+                     filter.all_files ? "" : "; to show them: --all");
 }
 
 // Returns the reason why records were dropped: " (the session could not grow: No space left on device)".
@@ -162,17 +162,17 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
   const auto add = [&](const std::string& words) { text += (text.empty() ? "" : "; ") + words; };
   const Drops& drops = summary.drops;
   if (session.unread_files > 0)
-    add(fmt::format("what stood in {} of the session that {} cut short or cannot be read",
+    add(fmt::format("the content of {} of the session that {} truncated or cannot be read",
                     count_of(session.unread_files, "file"), session.unread_files == 1 ? "was" : "were"));
   if (drops.records > 0)
-    add(fmt::format("{} on {} found no room{}", count_of(drops.operations, "operation"),
+    add(fmt::format("{} on {}, for lack of space{}", count_of(drops.operations, "operation"),
                     count_of(drops.records, "file"), grow_error_text(drops)));
   else if (drops.operations > 0)
-    add(fmt::format("what {} did", count_of(drops.operations, "operation")));
+    add(fmt::format("details of {}", count_of(drops.operations, "operation")));
   if (drops.segments > 0) add(dropped_calls_text(drops));
   if (drops.spans > 0) add(count_of(drops.spans, "span"));
   if (drops.unnamed_operations > 0)
-    add(fmt::format("the names of the files of {}", count_of(drops.unnamed_operations, "operation")));
+    add(fmt::format("the file names of {}", count_of(drops.unnamed_operations, "operation")));
   // Programs with the same reason are named together.
   std::map<std::string, std::pair<size_t, std::string>> unwatched;
   for (const UnwatchedProgram& program : session.unwatched) {
@@ -184,8 +184,8 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
       names += ", ...";
   }
   for (const auto& [reason, programs] : unwatched)
-    add(fmt::format("all of {} without a file: {} ({})", count_of(programs.first, "program"), programs.second,
-                    reason));
+    add(fmt::format("everything from {} that wrote no session file: {} ({})",
+                    count_of(programs.first, "program"), programs.second, reason));
   return text;
 }
 
@@ -194,11 +194,11 @@ std::string missing_text(const Session& session, const SessionSummary& summary) 
 std::string still_running_text(const SessionCoverage& coverage) {
   std::string text;
   if (coverage.running_processes > 0)
-    text = count_of(coverage.running_processes, "process still runs", "processes still run");
+    text = count_of(coverage.running_processes, "process is still running", "processes are still running");
   if (coverage.waiting_children > 0)
-    text += fmt::format(
-        "{}{} made no call yet", text.empty() ? "" : "; ",
-        count_of(coverage.waiting_children, "forked child runs and has", "forked children run and have"));
+    text += fmt::format("{}{} made no I/O call yet", text.empty() ? "" : "; ",
+                        count_of(coverage.waiting_children, "forked child is running and has",
+                                 "forked children are running and have"));
   return text;
 }
 
@@ -210,12 +210,12 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
   std::string text;
   for (size_t i = 0; i < session.exit_codes.size(); ++i) {
     const int code = session.exit_codes[i];
-    std::string ending = code < 0 ? std::string("nobody saw how") : fmt::format("exit code {}", code);
-    if (code < 0 && summary.coverage.running_processes > 0) ending = "not yet";
+    std::string ending = code < 0 ? std::string("exit status unknown") : fmt::format("exit code {}", code);
+    if (code < 0 && summary.coverage.running_processes > 0) ending = "still running";
     if (i < session.detach_times.size() && !session.detach_times[i].empty())
-      ending = fmt::format("detached from at {}; what it did later is not in here", session.detach_times[i]);
+      ending = fmt::format("detached at {}; later calls are not included", session.detach_times[i]);
     if (code > 128 && code <= 128 + 64)
-      ending += fmt::format(" (as by signal {}, {})", code - 128, ::strsignal(code - 128));
+      ending += fmt::format(" (killed by signal {}, {})", code - 128, ::strsignal(code - 128));
     text += (text.empty() ? "" : "; ") + ending;
   }
   const std::string running = still_running_text(summary.coverage);
@@ -227,7 +227,8 @@ std::string end_text(const Session& session, const SessionSummary& summary) {
 std::string trace_extent_text(const SessionSummary& summary) {
   const SegmentFacts& segments = *summary.segments;
   const auto seconds = [](int64_t ns) { return format_seconds(double(ns) / 1e9); };
-  return fmt::format("{}, from {} after the begin on, within {}", count_of(segments.segments, "call"),
+  return fmt::format("{}; the first started {} after the start of the session; all started within {}",
+                     count_of(segments.segments, "call"),
                      seconds(std::max<int64_t>(0, segments.first_ns - summary.begin_ns)),
                      seconds(std::max<int64_t>(0, segments.last_ns - segments.first_ns)));
 }
@@ -248,7 +249,7 @@ std::string printable_path(std::string_view path) {
 std::string dropped_calls_text(const Drops& drops) {
   return fmt::format("{} of the trace{}", count_of(drops.segments, "call"),
                      drops.grow_errno != 0   ? grow_error_text(drops)
-                     : drops.oldest_segments ? ", the oldest (--trace-limit)"
+                     : drops.oldest_segments ? ", the oldest ones (--trace-limit)"
                                              : "");
 }
 
@@ -261,14 +262,14 @@ std::string bytes_per_s_text(double bytes_per_s, const Output& output) {
 std::string coverage_share_text(const Coverage& coverage, std::string_view word, const Output& output) {
   const double fraction = coverage.fraction();
   if (!std::isfinite(fraction))
-    return fmt::format("{} {} that the kernel did not count", bytes_text(coverage.recorded_bytes, output),
+    return fmt::format("{} {}; the kernel's count is unknown", bytes_text(coverage.recorded_bytes, output),
                        word);
   if (coverage.kernel_bytes == coverage.recorded_bytes)
-    return fmt::format("all that the kernel counted as {} ({})", word,
+    return fmt::format("100% of the bytes that the kernel counted as {} ({})", word,
                        bytes_text(coverage.recorded_bytes, output));
   // Rounded towards 0: a part is never 100.00%.
   const double percent = fraction < 1 ? std::floor(fraction * 1e4) / 100 : 100 * fraction;
-  return fmt::format("{:.2f}% of what the kernel counted as {} ({} of {})", percent, word,
+  return fmt::format("{:.2f}% of the bytes that the kernel counted as {} ({} of {})", percent, word,
                      bytes_text(coverage.recorded_bytes, output), bytes_text(coverage.kernel_bytes, output));
 }
 
@@ -290,28 +291,29 @@ std::vector<Fact> session_facts(const Session& session, const SessionSummary& su
        fmt::format("{} and {}, in {}", count_of(summary.included.files, "file"),
                    count_of(summary.included.directories, "folder"),
                    format_seconds(summary.wall_s) +
-                       (summary.wall_s < summary.span_s ? ", without the time between the sessions" : ""))});
+                       (summary.wall_s < summary.span_s ? ", excluding the time between sessions" : ""))});
   facts.push_back(
       {"read", transfer_text(all.bytes_read, all.reads, "read", all.read_ns, summary.wall_s, output)});
   facts.push_back({"written", transfer_text(all.bytes_written, all.writes, "write", all.write_ns,
                                             summary.wall_s, output)});
-  facts.push_back({"metadata", fmt::format("{} in {}: {}, {}, {}, {}, {}; {} failed",
-                                           count_of(all.metadata(), "operation"), seconds_text(all.meta_ns),
-                                           count_of(all.opens, "open"), count_of(all.stats, "stat"),
-                                           count_of(all.seeks, "seek"), count_of(all.syncs, "sync"),
-                                           count_of(all.maps, "map"), format_count(all.failures)) +
-                                   (summary.coverage.missed_calls == 0
-                                        ? ""
-                                        : fmt::format("; in addition {} on names that were not there, in {}",
-                                                      count_of(summary.coverage.missed_calls,
-                                                               "call that failed", "calls that failed"),
-                                                      seconds_text(summary.coverage.missed_ns)))});
-  facts.push_back({"time in I/O",
-                   fmt::format("{} ({})", format_seconds(summary.io_s),
-                               summary.io_is_union ? "during which at least one thread was in a call"
-                                                   : "added over threads; --trace tells when they overlap")});
+  facts.push_back(
+      {"metadata",
+       fmt::format("{} in {}: {}, {}, {}, {}, {}; {} failed", count_of(all.metadata(), "operation"),
+                   seconds_text(all.meta_ns), count_of(all.opens, "open"), count_of(all.stats, "stat"),
+                   count_of(all.seeks, "seek"), count_of(all.syncs, "sync"), count_of(all.maps, "map"),
+                   format_count(all.failures)) +
+           (summary.coverage.missed_calls == 0
+                ? ""
+                : fmt::format("; plus {} of paths that do not exist (ENOENT), in {}",
+                              count_of(summary.coverage.missed_calls, "lookup", "lookups"),
+                              seconds_text(summary.coverage.missed_ns)))});
+  facts.push_back(
+      {"time in I/O",
+       fmt::format("{} ({})", format_seconds(summary.io_s),
+                   summary.io_is_union ? "at least one thread was in a call"
+                                       : "summed over threads; record with --trace to account for overlap")});
   if (summary.segments && summary.segments->segments > 0)
-    facts.push_back({"calls kept", trace_extent_text(summary)});
+    facts.push_back({"traced calls", trace_extent_text(summary)});
   if (std::string text = access_pattern_text(all); !text.empty())
     facts.push_back({"pattern", std::move(text)});
   facts.push_back({"coverage", coverage_text(session, summary, output)});
@@ -333,7 +335,7 @@ Rows file_rows(const TopFiles& files, const Output& output) {
     if (file.shares_key) name += " (shares its key)";
     if (file.kind == PENSTOCK_DIRECTORY) name += "/";
     if (!file.path.empty() && file.kind != PENSTOCK_OTHER_FILE && !path_exists(file.path))
-      name += " (not there now)";
+      name += " (deleted)";
     rows.rows.push_back({std::move(name), bytes_text(file.size, output), format_count(file.all.opens),
                          format_count(file.all.reads), bytes_text(file.all.bytes_read, output),
                          format_count(file.all.writes), bytes_text(file.all.bytes_written, output),
@@ -351,9 +353,9 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
   for (const RollUp& row : rolled) {
     std::string name = row.name.empty() ? "(no path)" : printable_path(row.name);
     if (!row.name.empty() && !path_exists(row.name)) {
-      name += " (not there now)";
+      name += " (deleted)";
     } else if (!row.largest_file.empty() && !path_exists(row.largest_file)) {
-      name += " (its busiest file is gone)";
+      name += " (its busiest file was deleted)";
     }
     rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.all.reads),
                          bytes_text(row.all.bytes_read, output), format_count(row.all.writes),

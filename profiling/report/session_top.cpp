@@ -108,7 +108,7 @@ std::string change_text(const SessionProgress& current, const Change& change, co
       count_of(current.processes, "process", "processes"), format_seconds(current.running_s),
       format_bytes(double(current.all.bytes_read), output),
       format_bytes(double(current.all.bytes_written), output), count_of(current.files.size(), "file"),
-      current.processes == 0 && is_whole_run ? "no process runs any more; in its" : "last",
+      current.processes == 0 && is_whole_run ? "no process is running; in the" : "last",
       format_seconds(change.seconds), rate(change.all.bytes_read), rate(change.all.bytes_written),
       format_number(per_second(change.all.operations, change.seconds)), count_of(change.files, "file"));
   Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};

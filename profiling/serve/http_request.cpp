@@ -72,7 +72,7 @@ std::string_view check_header(std::string_view name, std::string_view value) {
   // the characters of a token (RFC 9110, 5.6.2)
   constexpr std::string_view kNameCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz";
   if (name.empty() || name.find_first_not_of(kNameCharacters) != std::string_view::npos)
-    return "a line that is no header";
+    return "a line that is not a header";
   if (has_control(value, '\t')) return "control characters in a header";
   const bool is_used =
       std::find(std::begin(kUsedHeaders), std::end(kUsedHeaders), name) != std::end(kUsedHeaders);
@@ -82,12 +82,12 @@ std::string_view check_header(std::string_view name, std::string_view value) {
 // Sets `bytes` to the length of the body, from the headers. Returns a refusal with status and reason, or
 // nullopt if the headers are valid.
 std::optional<ParsedRequest> read_length(const HttpRequest& request, size_t& bytes) {
-  if (request.header("transfer-encoding")) return refuse(501, "chunked bodies are not read here");
+  if (request.header("transfer-encoding")) return refuse(501, "chunked bodies are not supported");
   if (const auto expected = request.header("expect"); expected && lower_case(*expected) != "100-continue")
     return refuse(417, "only 'Expect: 100-continue' is supported");
   const std::string_view length = request.header("content-length").value_or("0");
   if (length.find_first_not_of("0123456789") != std::string_view::npos)
-    return bad_request("a length that is no number");
+    return bad_request("a length that is not a number");
   bytes = parse_digits<size_t>(length).value_or(SIZE_MAX);
   if (bytes > kMostBodyBytes) return refuse(413, "the body is too long");
   return std::nullopt;
@@ -101,7 +101,7 @@ ParsedRequest parse_head(std::string_view lines) {
   const std::string_view version = first_line.substr(first_line.rfind(' ') + 1);
   if (version != "HTTP/1.1" && version != "HTTP/1.0")
     return version.starts_with("HTTP/") ? refuse(505, "only HTTP/1.0 and HTTP/1.1 are supported")
-                                        : bad_request("no version of HTTP");
+                                        : bad_request("no HTTP version");
   std::optional<HttpRequest> request = read_request_line(with_encoded_values(first_line));
   if (!request) return bad_request("no valid method or target");
   if (has_control(request->path)) return bad_request("the path is badly encoded");
@@ -110,7 +110,7 @@ ParsedRequest parse_head(std::string_view lines) {
     const std::string_view line = lines.substr(0, lines.find(kLineEnd));
     lines.remove_prefix(line.size());
     const size_t colon = line.find(':');
-    if (colon == std::string_view::npos) return bad_request("a line that is no header");
+    if (colon == std::string_view::npos) return bad_request("a line that is not a header");
     std::string name = lower_case(line.substr(0, colon));
     const std::string_view value = trim(line.substr(colon + 1), " \t");
     if (const std::string_view wrong = check_header(name, value); !wrong.empty()) return bad_request(wrong);
@@ -137,10 +137,10 @@ ParsedRequest parse_request(std::string_view received) {
   // head is whole or has reached its limit.
   const size_t line_feed = head.find('\n');
   if (line_feed != std::string_view::npos && (line_feed < 2 || head[line_feed - 1] != '\r'))
-    return bad_request("a line that does not end as lines do");
+    return bad_request("a line without CR LF at its end");
   const size_t head_end = head.find(kHeadEnd);
   if (head_end == std::string_view::npos)
-    return head.size() < kMostHeadBytes ? ParsedRequest{} : refuse(431, "the request's head is too long");
+    return head.size() < kMostHeadBytes ? ParsedRequest{} : refuse(431, "the request header is too long");
   ParsedRequest parsed = parse_head(head.substr(0, head_end));
   if (parsed.state == ParsedRequest::State::refused) return parsed;
   HttpRequest& request = parsed.request;

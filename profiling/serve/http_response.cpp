@@ -19,7 +19,7 @@ class FileBody : public BodySource {
     if (offset_ == bytes_) return 0;
     const size_t wanted = size_t(std::min<uint64_t>(out.size(), bytes_ - offset_));
     const ssize_t got = retry_eintr([&] { return ::pread(fd_.get(), out.data(), wanted, off_t(offset_)); });
-    if (got <= 0) return errno_error(got < 0 ? errno : EIO, "cannot read", "what was made");
+    if (got <= 0) return errno_error(got < 0 ? errno : EIO, "cannot read", "the prepared file");
     offset_ += uint64_t(got);
     return size_t(got);
   }
@@ -34,7 +34,7 @@ class FileBody : public BodySource {
 
 Result<std::unique_ptr<BodySource>> file_body(Fd fd) {
   struct stat about {};
-  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot inspect", "what was made");
+  if (::fstat(fd.get(), &about) != 0) return errno_error(errno, "cannot inspect", "the prepared file");
   return std::unique_ptr<BodySource>(std::make_unique<FileBody>(std::move(fd), uint64_t(about.st_size)));
 }
 

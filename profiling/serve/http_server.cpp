@@ -80,7 +80,7 @@ Result<HttpServer> HttpServer::listen(uint16_t port) {
       ::getsockname(fd.get(), generic_address, &address_bytes) != 0) {
     if (errno == EADDRINUSE)
       return make_error(Errc::already_exists,
-                        "port {} is in use: choose another one, or --port 0 for any that is free", port);
+                        "port {} is in use: choose another port, or --port 0 for any free port", port);
     return errno_error(errno, "cannot listen on", fmt::format("127.0.0.1:{}", port));
   }
   return HttpServer(std::move(fd), ntohs(address.sin_port));
@@ -111,7 +111,7 @@ void HttpServer::accept_new() {
     if (connection->is_refused && refused_count >= kMostConnections) continue;
     if (connection->is_refused)
       begin_answer(*connection,
-                   is_foreign ? plain_response(403, "this is another user's")
+                   is_foreign ? plain_response(403, "this page belongs to another user")
                               : plain_response(503, "too many connections at once"),
                    false);
     connections_.push_back(std::move(connection));

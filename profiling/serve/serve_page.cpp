@@ -32,9 +32,9 @@ HttpResponse serve_page(std::string_view name, bool si_units) {
   page += serve_css;
   page += "</style>\n</head>\n<body>\n";
   page += serve_html;
-  page +=
-      fmt::format("<footer><div class=\"wide\">\n<p>penstock {}. This page asks its own server only.</p>\n",
-                  report::escape(build_info().version));
+  page += fmt::format(
+      "<footer><div class=\"wide\">\n<p>penstock {}. This page contacts only its own server.</p>\n",
+      report::escape(build_info().version));
   if (!report::chart_library_js.empty())
     page +=
         fmt::format("<details><summary>Charts by uPlot {}; its licence</summary><pre>{}</pre></details>\n",

@@ -97,7 +97,7 @@ const std::array<ServeSession::Page, 7> ServeSession::kPages{{
 
 std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, uint64_t connection) {
   if (!is_for_this_server(request, options_.port))
-    return plain_response(403, "this is asked for by another name, or by another page");
+    return plain_response(403, "this request names another host, or comes from another page");
   if (!has_token(request, options_.token)) {
     return HttpResponse{
         .status = 401,
@@ -112,7 +112,7 @@ std::optional<HttpResponse> ServeSession::answer(const HttpRequest& request, uin
   if (!method_fits)
     return HttpResponse{.status = 405,
                         .headers = {{"Allow", page->needs_post ? "POST" : "GET, HEAD"}},
-                        .text = page->needs_post ? "this takes POST\n" : "this takes GET and HEAD\n"};
+                        .text = page->needs_post ? "use POST here\n" : "use GET or HEAD here\n"};
   if (page->job) return wait_for(*page->job, connection);
   return (this->*page->answer)(request);
 }
@@ -131,7 +131,7 @@ HttpResponse ServeSession::live_json(const HttpRequest& /*request*/) {
 HttpResponse ServeSession::arm_trace(const HttpRequest& request) {
   const auto seconds = parse_digits<uint64_t>(request.parameter("seconds").value_or(""));
   if (!seconds || *seconds > kMostTraceSeconds)
-    return plain_response(400, fmt::format("seconds are a whole number from 0 to {}", kMostTraceSeconds));
+    return plain_response(400, fmt::format("seconds must be a whole number from 0 to {}", kMostTraceSeconds));
   if (*seconds == 0) {
     trace_.disarm();
   } else if (const Result<void> armed = trace_.arm(std::chrono::seconds(*seconds)); !armed.ok()) {

@@ -111,7 +111,7 @@ Result<Fd> SideJob::open_output(int status) const {
     return make_error(Errc::io, error_line.empty() ? "it ended before it was done" : error_line);
   }
   Fd fd(retry_eintr([&] { return ::open((folder_ / kOutputFile).c_str(), O_RDONLY | O_CLOEXEC); }));
-  if (!fd) return errno_error(errno, "cannot read", "what was made");
+  if (!fd) return errno_error(errno, "cannot read", "the prepared file");
   return fd;
 }
 

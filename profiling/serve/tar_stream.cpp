@@ -69,7 +69,7 @@ Result<std::unique_ptr<TarStream>> TarStream::of_session(const fs::path& folder,
   for (const fs::path& file : files)
     PENSTOCK_TRY(stream->add_member(file, prefix + "/" + file.filename().string(), false));
   if (stream->members_.empty())
-    return make_error(Errc::not_found, "no process left a session's file in '{}'", folder.string());
+    return make_error(Errc::not_found, "there is no session file in '{}'", folder.string());
   PENSTOCK_TRY(stream->add_member(folder / kNoteFile, prefix + "/" + std::string(kNoteFile), true));
   stream->bytes_ += kEndBytes;
   return stream;

@@ -13,7 +13,7 @@ bool is_process_number(std::string_view word) {
 Result<int> process_number(std::string_view word) {
   const auto pid = parse_digits<int>(word);
   if (!is_process_number(word) || !pid || *pid == 0)
-    return make_error(Errc::invalid_argument, "'{}' is not the number of a process", word);
+    return make_error(Errc::invalid_argument, "'{}' is not a process ID", word);
   return *pid;
 }
 

@@ -110,8 +110,8 @@ void leave_out_earlier_states(Session& session) {
   process_files = std::move(latest_states);
   for (const auto& [folders, files] : left_out)
     session.problems.push_back(
-        fmt::format("{} of '{}' {} of what '{}' has of the same process (a snapshot, or a copy): only the "
-                    "later is counted",
+        fmt::format("{} of '{}' {} of files in '{}' of the same process (a snapshot or a copy): only the "
+                    "later state is counted",
                     count_of(files, "file"), folders.first.string(),
                     files == 1 ? "is an earlier state" : "are earlier states", folders.second.string()));
 }
@@ -121,7 +121,7 @@ void report_missing_files(const fs::path& folder, size_t found, Session& session
   const uint64_t wanted = read_note(folder).process_files;
   if (wanted <= found) return;
   session.unread_files += wanted - found;
-  session.problems.push_back(fmt::format("'{}' lacks {} of the {} files that it had when its run ended",
+  session.problems.push_back(fmt::format("'{}' has lost {} of the {} files that it had when its run ended",
                                          folder.string(), wanted - found, wanted));
 }
 
@@ -189,7 +189,7 @@ void add_lost_children(const ProcessFile& process_file, bool is_attached, Sessio
          .failed = int(header.lost[i].failed)});
   if (header.lost_children <= PENSTOCK_LOST_CHILDREN) return;
   session.problems.push_back(
-      fmt::format("{} more processes that {} (process {}) forked could not make a file",
+      fmt::format("{} more processes forked by {} (process {}) could not create a session file",
                   header.lost_children - PENSTOCK_LOST_CHILDREN, process_file.executable(), header.pid));
 }
 
@@ -264,27 +264,28 @@ std::string reason_text(const UnwatchedProgram& program) {
   if (program.is_fork && program.after_rights_change)
     return "forked from a process that had restricted its system calls";
   if (program.is_fork)
-    return fmt::format("forked; it could not make its file: {}",
-                       program.failed == 0 ? "reason not known" : ::strerror(program.failed));
-  if (program.started_by_attached) return "an attached process began it: only 'profile run' follows programs";
+    return fmt::format("forked; it could not create its session file: {}",
+                       program.failed == 0 ? "reason unknown" : ::strerror(program.failed));
+  if (program.started_by_attached)
+    return "an attached process started it: only 'profile run' follows new programs";
   if (program.pid == 0) return "started by system() or popen() without LD_PRELOAD in the environment";
   switch (program.not_loaded) {
     case PENSTOCK_GAINS_RIGHTS:
       return "it gains rights (set-user-ID, set-group-ID or capabilities), so its loader ignores LD_PRELOAD";
     case PENSTOCK_OTHER_MACHINE:
-      return "a 32-bit program, or one for another processor";
+      return "a program that is 32-bit or for another processor";
     case PENSTOCK_OTHER_LIBC:
       return "its C library is not glibc";
     case PENSTOCK_STATIC:
-      return "a static program, which loads no library";
+      return "a static program, which cannot load the library";
     case PENSTOCK_LITTLE_MEMORY:
-      return "its limits of memory (ulimit -d, ulimit -v) leave no room for the library";
+      return "its memory limits (ulimit -d, ulimit -v) are too small for the library";
     case PENSTOCK_LOADED:
       break;
   }
   if (program.after_rights_change)
-    return "it began after its process gave up rights, changed its root or restricted its system calls";
-  return "reason not known";
+    return "it started after its process dropped privileges, changed its root or restricted its system calls";
+  return "reason unknown";
 }
 
 std::vector<std::string_view> ProcessFile::command() const {
@@ -331,8 +332,7 @@ Result<std::unique_ptr<ProcessFile>> ProcessFile::open(const fs::path& path) {
   if (!fd) return errno_error(errno, "cannot open", path.string());
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot inspect", path.string());
-  if (!S_ISREG(status.st_mode))
-    return make_error(Errc::corrupt, "'{}' is not a file of a session", path.string());
+  if (!S_ISREG(status.st_mode)) return make_error(Errc::corrupt, "'{}' is not a session file", path.string());
   const auto size = uint64_t(status.st_size);
   std::unique_ptr<ProcessFile> process_file(new ProcessFile);
   process_file->path_ = path;
@@ -371,7 +371,8 @@ Result<Session> open_session(std::span<const fs::path> paths) {
   size_t files_left = files.size();
   for (const fs::path& file : files) {
     if (session.process_files.size() == kMostProcessFiles) {
-      session.problems.push_back(fmt::format("of {} files {} were not read", files.size(), files_left));
+      session.problems.push_back(
+          fmt::format("too many session files: {1} of {0} were not read", files.size(), files_left));
       session.unread_files += files_left;
       break;
     }
@@ -379,10 +380,9 @@ Result<Session> open_session(std::span<const fs::path> paths) {
     Result<std::unique_ptr<ProcessFile>> process_file = ProcessFile::open(file);
     if (process_file.ok()) {
       if (const uint64_t missing = (*process_file)->missing_bytes(); missing > 0)
-        session.problems.push_back(
-            fmt::format("'{}' was cut short: {} of the {} bytes that its header says are missing, and what "
-                        "stood there is counted nowhere",
-                        file.string(), missing, (*process_file)->header().file_end));
+        session.problems.push_back(fmt::format(
+            "'{}' is truncated: {} of the {} bytes that its header promises are missing and not counted",
+            file.string(), missing, (*process_file)->header().file_end));
       session.process_files.push_back(*std::move(process_file));
     } else {
       ++session.unread_files;
@@ -393,11 +393,10 @@ Result<Session> open_session(std::span<const fs::path> paths) {
     std::string quoted_paths;
     for (const fs::path& path : paths)
       quoted_paths += fmt::format("{}'{}'", quoted_paths.empty() ? "" : ", ", path.string());
-    return make_error(
-        session.problems.empty() ? Errc::not_found : Errc::corrupt,
-        session.problems.empty()
-            ? fmt::format("no process left a session's file in {}", quoted_paths)
-            : fmt::format("no file in {} can be read: {}", quoted_paths, session.problems.front()));
+    return make_error(session.problems.empty() ? Errc::not_found : Errc::corrupt,
+                      session.problems.empty() ? fmt::format("there is no session file in {}", quoted_paths)
+                                               : fmt::format("no file in {} can be read: {}", quoted_paths,
+                                                             session.problems.front()));
   }
   leave_out_earlier_states(session);
   std::vector<std::string> problems = std::move(session.problems);

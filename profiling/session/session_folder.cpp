@@ -47,11 +47,10 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
   if (failed) return errno_error(failed.value(), "cannot resolve the path of the session", wanted.string());
   if (!folder.has_filename()) folder = folder.parent_path();
   if (folder.native().size() >= PENSTOCK_FOLDER_BYTES)
-    return make_error(
-        Errc::invalid_argument,
-        "the path of the session's folder has {} bytes, and at most {} are possible: name one with a "
-        "shorter absolute path by -o",
-        folder.native().size(), PENSTOCK_FOLDER_BYTES - 1);
+    return make_error(Errc::invalid_argument,
+                      "the path of the session's folder has {} bytes, and the limit is {}: choose a shorter "
+                      "absolute path with -o",
+                      folder.native().size(), PENSTOCK_FOLDER_BYTES - 1);
   if (::mkdir(folder.c_str(), 0700) == 0) return folder;
   // ENOENT has two causes: the parent folder does not exist, or it is in /proc, where no folder can be made.
   if (errno == ENOENT) {
@@ -59,24 +58,24 @@ Result<fs::path> make_session_folder(const fs::path& wanted) {
     return make_error(
         Errc::not_found,
         fs::is_directory(parent, failed)
-            ? fmt::format("cannot make the session '{}': no folder can be made in '{}'", folder.string(),
+            ? fmt::format("cannot make the session '{}': '{}' does not allow new folders", folder.string(),
                           parent)
-            : fmt::format("cannot make the session '{}': there is no folder '{}'; make it first",
+            : fmt::format("cannot make the session '{}': folder '{}' does not exist; create it first",
                           folder.string(), parent));
   }
   if (errno != EEXIST) return errno_error(errno, "cannot make the session", folder.string());
   const bool is_empty = fs::is_empty(folder, failed);
   if (failed || !fs::is_directory(folder, failed))
     return make_error(Errc::already_exists,
-                      "cannot make the session '{}': it exists and is not a folder; name another one with -o",
+                      "cannot make the session '{}': it exists and is not a folder; choose another with -o",
                       folder.string());
   if (!is_empty)
-    return make_error(Errc::already_exists,
-                      "the folder '{}' is not empty: name another one with "
-                      "-o, or remove it if it is an old session",
-                      folder.string());
+    return make_error(
+        Errc::already_exists,
+        "the folder '{}' is not empty: choose another with -o, or remove it if it is an old session",
+        folder.string());
   if (::chmod(folder.c_str(), 0700) != 0)
-    return errno_error(errno, "cannot restrict to its owner the session", folder.string());
+    return errno_error(errno, "cannot restrict the permissions of the session", folder.string());
   return folder;
 }
 

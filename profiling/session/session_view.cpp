@@ -41,19 +41,17 @@ Result<void> check_header(const penstock_session_header& header) {
   if (header.magic[0] == 0)
     return make_error(
         Errc::corrupt,
-        "its header is not complete: the process was killed while the file began, or the file was "
-        "damaged");
+        "its header is incomplete: the process was killed while it created the file, or the file is damaged");
   if (std::memcmp(header.magic, PENSTOCK_SESSION_MAGIC, sizeof header.magic) != 0)
-    return make_error(Errc::corrupt, "this is not a session of a process: its first bytes are others");
+    return make_error(Errc::corrupt, "this is not a session file: its first bytes differ");
   if (header.byte_order != PENSTOCK_SESSION_BYTE_ORDER)
-    return make_error(
-        Errc::unsupported,
-        "this session was written on a machine of another byte order: read it on such a machine");
+    return make_error(Errc::unsupported,
+                      "this session was written on a machine with another byte order: read it there");
   if (header.version != PENSTOCK_SESSION_VERSION)
     return make_error(
         Errc::unsupported,
         "this session is of version " + std::to_string(header.version) +
-            ", written by another version of Penstock, which reads it; this one reads version " +
+            ", written by another version of Penstock: read it with that version; this one reads version " +
             std::to_string(PENSTOCK_SESSION_VERSION));
   if (header.header_bytes < sizeof header || header.header_bytes % 8 != 0 || header.granule < 4096 ||
       header.granule > kMostGranuleBytes || header.granule % 8 != 0)
@@ -141,7 +139,7 @@ std::string_view field_text(const char* field, size_t bytes) {
 
 Result<SessionView> SessionView::parse(std::span<const std::byte> bytes, const NextData& next_data) {
   if (bytes.size() < sizeof(penstock_session_header))
-    return make_error(Errc::corrupt, "this is not a session of a process, or it ends within its header (" +
+    return make_error(Errc::corrupt, "this is not a session file, or it ends within its header (" +
                                          std::to_string(bytes.size()) + " bytes)");
   SessionView view;
   view.bytes_ = bytes;

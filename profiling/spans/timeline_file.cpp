@@ -39,9 +39,10 @@ bool has_sample_number(unsigned component) {
 Result<TimelineFormat> timeline_format(std::string_view path) {
   if (path.ends_with(".csv")) return TimelineFormat::csv;
   if (path.ends_with(".json")) return TimelineFormat::chrome;
-  return make_error(Errc::invalid_argument, "the timeline '" + std::string(path) +
-                                                "' ends neither in .csv (TimeLogger's columns) nor in .json "
-                                                "(a trace for Chrome and Perfetto)");
+  return make_error(
+      Errc::invalid_argument,
+      "the timeline '" + std::string(path) +
+          "' must end in .csv (columns of TimeLogger) or .json (a trace for Chrome and Perfetto)");
 }
 
 Result<TimelineFile> TimelineFile::create(const std::string& path, TimelineFormat format) {

@@ -30,8 +30,8 @@ Result<void> check_output_outside_sessions(const std::string& output, ProfileArg
   for (const std::string& argument : sessions) {
     const std::filesystem::path session = std::filesystem::weakly_canonical(argument, failed);
     if (!failed && std::ranges::mismatch(session, target).in1 == session.end())
-      return make_error(Errc::invalid_argument,
-                        "'{}' is of the session '{}' itself: name a file outside of it", output, argument);
+      return make_error(Errc::invalid_argument, "'{}' is inside the session '{}': name a file outside it",
+                        output, argument);
   }
   return success();
 }
@@ -61,7 +61,7 @@ void update_note(const std::filesystem::path& folder, const SessionNote& note) {
 Result<Session> open_named_sessions(ProfileArguments arguments) {
   if (arguments.empty())
     return make_error(Errc::invalid_argument,
-                      "this needs a SESSION: the folder that 'penstock profile run' wrote to");
+                      "this needs a SESSION: the folder that 'penstock profile run' wrote");
   const std::vector<std::filesystem::path> paths(arguments.begin(), arguments.end());
   PENSTOCK_ASSIGN(Session session, open_session(paths));
   for (const std::string& argument : arguments) {
@@ -89,11 +89,10 @@ SessionFilter filter_of(const Options& options, ProfileArguments arguments) {
 
 Result<int> parse_pid(const std::string& argument) {
   if (std::error_code failed; std::filesystem::is_directory(argument, failed))
-    return make_error(
-        Errc::invalid_argument,
-        "this takes one PID, and '{}' is a folder; if it is a session, to list its processes: penstock "
-        "profile status {}",
-        argument, shell_word(argument));
+    return make_error(Errc::invalid_argument,
+                      "this needs a PID, and '{}' is a folder; if it is a session, to list its processes: "
+                      "penstock profile status {}",
+                      argument, shell_word(argument));
   return process_number(argument);
 }
 
@@ -103,7 +102,9 @@ Result<std::string> profile_library() {
     std::error_code failed;
     path = std::filesystem::absolute(value, failed).string();
     if (!std::filesystem::exists(path, failed))
-      return make_error(Errc::not_found, "PENSTOCK_PROFILE_LIBRARY names '{}', which is not there", path);
+      return make_error(Errc::not_found,
+                        "PENSTOCK_PROFILE_LIBRARY names '{}', which does not exist: correct it or unset it",
+                        path);
   } else {
     PENSTOCK_ASSIGN(path, module_path("libpenstock_profile.so"));
   }
@@ -115,8 +116,7 @@ Result<std::optional<uint64_t>> trace_limit_of(const Options& options) {
   if (!options.given("trace-limit")) return std::nullopt;
   const uint64_t limit = options.size("trace-limit");
   if (limit != 0 && limit < kLeastLimitBytes)
-    return make_error(Errc::invalid_argument,
-                      "--trace-limit is at least 128KiB, or 0: then calls are kept as long as there is room");
+    return make_error(Errc::invalid_argument, "--trace-limit must be at least 128KiB, or 0 for no limit");
   return limit;
 }
 

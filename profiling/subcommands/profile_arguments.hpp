@@ -24,13 +24,13 @@ inline constexpr OptionSpec kIncludeOption{
     .name = "include",
     .role = OptionRole::work,
     .value = "GLOB",
-    .help = "only files that match: '*.jpg', '/data/*', 'train/*' ('*' stands for '/' as well)",
+    .help = "use only files that match: '*.jpg', '/data/*', 'train/*' ('*' also matches '/')",
     .group = kWhichFiles,
     .repeated = true};
 inline constexpr OptionSpec kExcludeOption{.name = "exclude",
                                            .role = OptionRole::work,
                                            .value = "GLOB",
-                                           .help = "not these",
+                                           .help = "leave out files that match",
                                            .group = kWhichFiles,
                                            .repeated = true};
 inline constexpr OptionSpec kAllOption{
@@ -38,29 +38,29 @@ inline constexpr OptionSpec kAllOption{
     .role = OptionRole::work,
     .type = OptionType::flag,
     .help =
-        "also pipes, sockets and devices that have a name, and what Python reads to start (.py, .pyc, .so of "
+        "also show named pipes, sockets and devices, and files read at Python start-up (.py, .pyc, .so of "
         "its library folders, /proc, /sys)",
     .group = kWhichFiles};
 inline constexpr OptionSpec kTraceOption{.name = "trace",
                                          .role = OptionRole::work,
                                          .type = OptionType::flag,
-                                         .help = "keep every single call: offset, length, begin and end",
+                                         .help = "record every call: offset, length, start and end",
                                          .group = "Trace"};
-inline constexpr OptionSpec kTraceLimitOption{.name = "trace-limit",
-                                              .role = OptionRole::work,
-                                              .type = OptionType::size,
-                                              .value = "SIZE",
-                                              .help =
-                                                  "of kept calls in a process's file (256MiB if not given, "
-                                                  "at least 128KiB, 0 for no limit): the oldest "
-                                                  "give way to the newest and are counted",
-                                              .group = "Trace",
-                                              .at_least = 0};
+inline constexpr OptionSpec kTraceLimitOption{
+    .name = "trace-limit",
+    .role = OptionRole::work,
+    .type = OptionType::size,
+    .value = "SIZE",
+    .help =
+        "size limit of the recorded calls of each process (default 256MiB; at least 128KiB; 0: no limit); at "
+        "the limit, new calls replace the oldest ones, which are counted as dropped",
+    .group = "Trace",
+    .at_least = 0};
 inline constexpr OptionSpec kTopOption{.name = "top",
                                        .role = OptionRole::output,
                                        .type = OptionType::integer,
                                        .value = "N",
-                                       .help = "rows (tables: 20, --json: all, if not given)",
+                                       .help = "number of rows (default: 20 in tables, all with --json)",
                                        .group = "Table",
                                        .at_least = 1};
 constexpr OptionSpec output_option(std::string_view value, std::string_view help) {
@@ -68,7 +68,7 @@ constexpr OptionSpec output_option(std::string_view value, std::string_view help
           .role = OptionRole::output,
           .value = value,
           .help = help,
-          .group = "Where to",
+          .group = "Destination",
           .alias = "o"};
 }
 

@@ -42,7 +42,7 @@ Result<fs::path> folder_for(const Target& target, const Options& options) {
   if (target.uid() != ::geteuid() && ::chown(folder.c_str(), target.uid(), target.gid()) != 0) {
     const int error = errno;
     ::rmdir(folder.c_str());
-    return errno_error(error, fmt::format("cannot give to process {} the session", target.pid()),
+    return errno_error(error, fmt::format("cannot give process {} access to the session", target.pid()),
                        folder.string());
   }
   return folder;
@@ -64,7 +64,7 @@ bool undo_attach(const Target& target, const fs::path& folder) {
   }
   std::error_code failed;
   fs::remove_all(folder, failed);  // the attach is undone, so its session is removed
-  note(fmt::format("process {} was detached from again, and no session is left of it", target.pid()));
+  note(fmt::format("detached from process {}; its session was removed", target.pid()));
   return true;
 }
 
@@ -72,10 +72,10 @@ Result<int> attach(const CommandContext& context) {
   PENSTOCK_ASSIGN(const int pid, parse_pid(context.positionals[0]));
   PENSTOCK_ASSIGN(const Target target, Target::inspect(pid));
   if (const auto running = running_session(pid))
-    return make_error(Errc::already_exists, "process {} is watched already: its session is '{}'", pid,
+    return make_error(Errc::already_exists, "process {} is already being profiled: its session is '{}'", pid,
                       fs::path(running->file).parent_path().string());
   if (const auto removed = removed_session(target))
-    return make_error(Errc::already_exists, "process {} is watched already, but {}", pid,
+    return make_error(Errc::already_exists, "process {} is already being profiled, but {}", pid,
                       session_gone_text(pid, *removed));
   PENSTOCK_ASSIGN(const std::string library, profile_library());
   PENSTOCK_ASSIGN(const auto trace_limit, trace_limit_of(context.options));
@@ -98,24 +98,25 @@ Result<int> attach(const CommandContext& context) {
                     {"stopped_ms", attached->stopped_ms()}});
     return 0;
   }
-  print_line(fmt::format(
-      "attached to process {} ({}): {} slots in {} objects lead to the profiler; one thread was stopped "
-      "for {:.2f} ms",
-      pid, target.name(), attached->slots, attached->objects, attached->stopped_ms()));
-  print_line(fmt::format("its session is '{}'; 'penstock profile detach {}' ends it", folder.string(), pid));
+  print_line(
+      fmt::format("attached to process {} ({}): redirected {} function pointers in {} libraries; one thread "
+                  "was stopped for {:.2f} ms",
+                  pid, target.name(), attached->slots, attached->objects, attached->stopped_ms()));
+  print_line(fmt::format("its session is '{}'; to end it: penstock profile detach {}", folder.string(), pid));
   return 0;
 }
 
 Result<int> run_attach(const CommandContext& context) {
   Result<int> code = attach(context);
   if (code.ok() && interrupted())
-    warn(fmt::format("process {} is attached nevertheless: 'penstock profile detach {}' ends it",
-                     context.positionals[0], context.positionals[0]));
+    warn(fmt::format(
+        "process {} is attached, although the command was interrupted; to detach: penstock profile detach {}",
+        context.positionals[0], context.positionals[0]));
   return code;
 }
 
 constexpr OptionSpec kAttachOptions[] = {
-    output_option("PATH", "the folder of the session (penstock-profile-TIME-PID if not given)"),
+    output_option("PATH", "the session's folder (default: penstock-profile-TIME-PID)"),
     kIncludeOption,
     kExcludeOption,
     kTraceOption,
@@ -127,11 +128,11 @@ constexpr OptionSpec kAttachOptions[] = {
 extern const CommandInfo profile_attach;
 const CommandInfo profile_attach{
     .name = "profile attach",
-    .summary = "watches a program that runs already",
+    .summary = "profiles a program that is already running",
     .options = kAttachOptions,
     .run = &run_attach,
     .synopsis = "penstock profile attach PID [-o SESSION] [--trace]",
-    .examples = {"penstock profile attach 4711 -o session   # and 'detach 4711' ends it"},
+    .examples = {"penstock profile attach 4711 -o session   # 'profile detach 4711' ends it"},
     .arguments = "PID",
 };
 

@@ -15,7 +15,7 @@ constexpr std::string_view kFindings[] = {"session", "processes"};
 extern const CommandInfo command_profile;
 const CommandInfo command_profile{
     .name = "profile",
-    .summary = "what the I/O of any program does: every file, every byte, and how much of it was seen",
+    .summary = "records all file I/O of any program, per file, and reports how complete the record is",
     .synopsis =
         "penstock profile run -- COMMAND | attach|detach PID | trace on|off | "
         "status|snapshot|serve|report|export|top PID|SESSION",
@@ -24,17 +24,12 @@ const CommandInfo command_profile{
          "penstock profile report session --by mount           # bytes, times and patterns, and the "
          "coverage"},
     .notes =
-        "Exit codes: 'run' exits as COMMAND did. Else 0 done ('status': whether or not it is watched); 1 not "
-        "now: no\n"
-        "such process or session, another user's, stopped, under a debugger, watched already ('attach'), "
-        "watched by\n"
-        "nobody ('detach', 'trace', 'snapshot', 'serve', 'top'), no answer, or slots that hold something "
-        "else\n"
-        "('detach'); 2 wrong usage, or a program that takes no library (static, 32-bit, musl, in another "
-        "container);\n"
-        "77 a libc or a processor that cannot be attached to; 130 and 143 ended by Ctrl-C and SIGTERM "
-        "('attach' has\n"
-        "then detached again).",
+        "Exit codes: 'run' exits as COMMAND did. The others exit with 0 when done; 1 when it is not possible "
+        "now (no such\nprocess or session, another user's process, stopped, under a debugger, already "
+        "profiled, not profiled, no\nanswer, or function pointers that the program changed itself); 2 for "
+        "wrong usage, or for a program that cannot\nload the library (static, 32-bit, musl, in another "
+        "container); 77 when this libc or processor does not allow\nattaching; 130 and 143 after Ctrl-C and "
+        "SIGTERM ('attach' then detaches). 'status' exits with 0 whether or not\nthe process is profiled.",
     .arguments = "SUBCOMMAND ...",
     .subcommands = [] { return profile_registry().present(); },
     .findings = kFindings,

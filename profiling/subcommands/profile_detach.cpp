@@ -36,21 +36,21 @@ Result<int> run_detach(const CommandContext& context) {
                     {"stopped_ms", detached.stopped_ms()}});
   } else {
     print_line(fmt::format(
-        "detached from process {} ({}): {} slots in {} objects hold their first values again{}; one "
-        "thread was stopped for {:.2f} ms",
+        "detached from process {} ({}): restored {} function pointers in {} libraries{}; one thread was "
+        "stopped for {:.2f} ms",
         pid, target.name(), detached.slots, detached.objects,
-        detached.unloaded != 0 ? fmt::format(", {} went with their objects", detached.unloaded) : "",
+        detached.unloaded != 0
+            ? fmt::format(" ({} more were in libraries that have been unloaded)", detached.unloaded)
+            : "",
         detached.stopped_ms()));
     std::error_code failed;
     print_line(fs::is_directory(detached.folder, failed)
-                   ? "to show what was seen: penstock profile report " + shell_word(detached.folder)
-                   : fmt::format("its session '{}' was removed meanwhile: nothing is left of what was seen",
-                                 detached.folder));
+                   ? "to show the profile: penstock profile report " + shell_word(detached.folder)
+                   : fmt::format("its session '{}' was removed: there is nothing to show", detached.folder));
   }
   if (detached.unrestored != 0) {
-    warn(fmt::format(
-        "{} slots have neither their first values nor Penstock's: the program has changed them itself",
-        detached.unrestored));
+    warn(fmt::format("{} function pointers were not restored: the program changed them itself",
+                     detached.unrestored));
     return 1;
   }
   return 0;
@@ -61,10 +61,10 @@ Result<int> run_detach(const CommandContext& context) {
 extern const CommandInfo profile_detach;
 const CommandInfo profile_detach{
     .name = "profile detach",
-    .summary = "ends an attach: the program runs on as it was",
+    .summary = "ends an attach; the program continues as before",
     .run = &run_detach,
     .synopsis = "penstock profile detach PID",
-    .examples = {"penstock profile detach 4711   # the session stays"},
+    .examples = {"penstock profile detach 4711   # keeps the session"},
     .arguments = "PID",
 };
 

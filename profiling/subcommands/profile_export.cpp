@@ -37,15 +37,15 @@ Result<int> run_export(const CommandContext& context) {
   const Options& options = context.options;
   const std::string& output = options.text("output");
   if (!options.given("to"))
-    return make_error(Errc::invalid_argument, "'export' needs a format: --to {}", exporter_names());
+    return make_error(Errc::invalid_argument, "'export' needs a format: add --to {}", exporter_names());
   PENSTOCK_ASSIGN(const ExporterInfo* const exporter, exporter_registry().find(options.text("to")));
   if (!exporter->accepts_tiers && !options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--to {} takes no --tier", exporter->name);
   const SessionFilter filter = filter_of(options, context.positionals);
   if (options.given("output")) PENSTOCK_TRY(check_output_outside_sessions(output, context.positionals));
   if (output.empty() && !exporter->output.empty())
-    return make_error(Errc::invalid_argument, "'export --to {}' needs a place to write to: {}",
-                      exporter->name, exporter->output);
+    return make_error(Errc::invalid_argument, "'export --to {}' needs a destination: {}", exporter->name,
+                      exporter->output);
   PENSTOCK_ASSIGN(const ExportOutcome outcome, exporter->write({.context = context,
                                                                 .output = output,
                                                                 .sessions = context.positionals,
@@ -65,7 +65,7 @@ Result<int> run_export(const CommandContext& context) {
 
 // Not constexpr, because the help texts name the exporters, which are known only at run time.
 const OptionSpec kExportOptions[] = {
-    output_option("PATH", "the file, or for records and tensorboard the folder"),
+    output_option("PATH", "the file to write; for records and tensorboard the folder"),
     kIncludeOption,
     kExcludeOption,
     kAllOption,
@@ -78,7 +78,7 @@ const OptionSpec kExportOptions[] = {
     {.name = "tier",
      .role = OptionRole::target,
      .value = "NAME=PATH",
-     .help = "records: a tier is what lies below PATH (mounts, if not given)",
+     .help = "with --to records: the files below PATH are one tier (default: one tier per mount)",
      .group = "Export",
      .repeated = true},
 };
@@ -88,7 +88,7 @@ const OptionSpec kExportOptions[] = {
 extern const CommandInfo profile_export;
 const CommandInfo profile_export{
     .name = "profile export",
-    .summary = "writes a session for other tools",
+    .summary = "converts a session for other tools",
     .options = kExportOptions,
     .run = &run_export,
     .synopsis = "penstock profile export --to FORMAT SESSION... -o FILE",

@@ -92,14 +92,14 @@ constexpr OptionSpec kReportOptions[] = {
      .type = OptionType::choice,
      .value = "file|mount|process|directory|window",
      .fallback = "file",
-     .help = "what a row stands for",
+     .help = "one row per file, mount, ...",
      .group = "Table"},
     kTopOption,
     {.name = "html",
      .role = OptionRole::output,
      .value = "FILE",
-     .help = "write one self-contained page",
-     .group = "Where to"},
+     .help = "write a single-file HTML page",
+     .group = "Destination"},
 };
 
 }  // namespace
@@ -107,12 +107,12 @@ constexpr OptionSpec kReportOptions[] = {
 extern const CommandInfo profile_report;
 const CommandInfo profile_report{
     .name = "profile report",
-    .summary = "shows what was seen: bytes, times, patterns and coverage",
+    .summary = "shows a session: bytes, times, access patterns and coverage",
     .options = kReportOptions,
     .run = &run_report,
     .synopsis = "penstock profile report SESSION... [--by WHAT] [--top N] [--html FILE]",
     .examples = {"penstock profile report session --by mount   # bytes, times and patterns, and the coverage",
-                 "penstock profile report session --html page.html   # one self-contained page"},
+                 "penstock profile report session --html page.html   # a single-file HTML page"},
     .arguments = "[SESSION]...",
 };
 

@@ -55,8 +55,8 @@ Result<std::string> preloadable_library() {
   PENSTOCK_ASSIGN(std::string path, profile_library());
   if (path.find_first_of(" :$") != std::string::npos)
     return make_error(Errc::unsupported,
-                      "'{}' cannot be preloaded: LD_PRELOAD takes no blank, ':' or '$' in a path; "
-                      "name a copy or a link elsewhere in PENSTOCK_PROFILE_LIBRARY",
+                      "'{}' cannot be preloaded: LD_PRELOAD allows no space, ':' or '$' in a path; set "
+                      "PENSTOCK_PROFILE_LIBRARY to a copy or link elsewhere",
                       path);
   return path;
 }
@@ -105,8 +105,8 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
                               failure.value_or(session.error().message())));
     if (!failure && session.error().code == Errc::not_found)
       print_message(
-          "the program may have removed LD_PRELOAD from its environment, given up its rights before its "
-          "first call, or executed a static or set-user-ID program");
+          "possible causes: the program removed LD_PRELOAD from its environment, dropped its privileges "
+          "before its first call, or executed a static or set-user-ID program");
     return;
   }
   const FileSums sums(*session);
@@ -118,17 +118,17 @@ void report_outcome(const fs::path& folder, const CommandContext& context) {
                   format_bytes(double(summary.included.all.bytes_written), context.output));
   text += "; coverage: " + coverage_summary_text(*session, summary.coverage, context.output);
   if (session->unread_files > 0)
-    text += fmt::format("; {} cannot be read fully", count_of(session->unread_files, "file"));
+    text += fmt::format("; {} cannot be read completely", count_of(session->unread_files, "file"));
   if (const uint64_t lost = summary.drops.records + summary.drops.operations; lost > 0)
     text += fmt::format("; {} not counted", count_of(lost, "operation"));
   if (summary.drops.segments > 0)
-    text += fmt::format("; {} of the trace dropped", count_of(summary.drops.segments, "call"));
+    text += fmt::format("; {} dropped from the trace", count_of(summary.drops.segments, "call"));
   if (!session->unwatched.empty())
-    text += fmt::format("; {} could not be watched", count_of(session->unwatched.size(), "program"));
+    text += fmt::format("; {} could not be profiled", count_of(session->unwatched.size(), "program"));
   if (const std::string running = still_running_text(summary.coverage); !running.empty())
     text += "; " + running;
   print_message(text);
-  print_message("to show it: penstock profile report " + shell_word(folder.string()));
+  print_message("to show the profile: penstock profile report " + shell_word(folder.string()));
 }
 
 int exit_code_of(const Error& error) {
@@ -140,7 +140,7 @@ Result<int> run_run(const CommandContext& context) {
   const std::vector<std::string> command = command_of(context);
   if (command.empty())
     return make_error(Errc::invalid_argument,
-                      "'run' needs a COMMAND: penstock profile run -- COMMAND [words...]");
+                      "'run' needs a COMMAND: penstock profile run -- COMMAND [arguments...]");
   const Result<std::string> program = find_program(command.front());
   if (!program.ok()) return exit_code_of(program.error());
   if (const Result<void> watchable = check_watchable(*program); !watchable.ok()) {
@@ -174,7 +174,7 @@ Result<int> run_run(const CommandContext& context) {
 }
 
 constexpr OptionSpec kRunOptions[] = {
-    output_option("PATH", "the folder of the session (penstock-profile-TIME-PID if not given)"),
+    output_option("PATH", "the session's folder (default: penstock-profile-TIME-PID)"),
     kIncludeOption,
     kExcludeOption,
     kTraceOption,
@@ -183,7 +183,8 @@ constexpr OptionSpec kRunOptions[] = {
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
-     .help = "a window of its own for every N steps that the program tells (spans, penstock_profile_step())",
+     .help =
+         "start a new window every N steps (the program must call penstock_profile_step() or write spans)",
      .group = "Windows",
      .at_least = 1},
 };
@@ -193,12 +194,12 @@ constexpr OptionSpec kRunOptions[] = {
 extern const CommandInfo profile_run;
 const CommandInfo profile_run{
     .name = "profile run",
-    .summary = "runs a program and watches it and all that it begins",
+    .summary = "runs a program and profiles it and every process that it starts",
     .options = kRunOptions,
     .run = &run_run,
     .synopsis = "penstock profile run [-o SESSION] [--trace] [options] -- COMMAND...",
     .examples = {"penstock profile run -o session -- python train.py   # exits as the program does",
-                 "penstock profile run --trace -- ./simulation   # and keeps every single call"},
+                 "penstock profile run --trace -- ./simulation   # records every call"},
     .arguments = "[COMMAND]...",
 };
 

@@ -62,7 +62,7 @@ void print_address(const CommandContext& context, const ServeOptions& options) {
 
 Result<int> run_serve(const CommandContext& context) {
   const int64_t port = context.options.integer("port");
-  if (port > kMostPort) return make_error(Errc::invalid_argument, "--port is at most {}", kMostPort);
+  if (port > kMostPort) return make_error(Errc::invalid_argument, "--port must be at most {}", kMostPort);
   ServeOptions options;
   PENSTOCK_ASSIGN(options.folder, session_folder_of(context.positionals));
   PENSTOCK_ASSIGN(options.token, make_token());
@@ -89,10 +89,10 @@ Result<int> run_serve(const CommandContext& context) {
 }
 #else
 Result<int> run_serve(const CommandContext& /*context*/) {
-  return make_error(Errc::unsupported,
-                    "this build has no 'profile serve', because cpp-httplib was not found when it was built. "
-                    "Install it with ci/bootstrap and build again, or write a page with 'penstock profile "
-                    "report SESSION --html FILE'.");
+  return make_error(
+      Errc::unsupported,
+      "this build has no 'profile serve', because cpp-httplib was not found when it was built. Install it "
+      "with ci/bootstrap and rebuild, or write a page with 'penstock profile report SESSION --html FILE'.");
 }
 #endif
 
@@ -105,8 +105,8 @@ constexpr OptionSpec kServeOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "0",
-     .help = "of 127.0.0.1, which alone is listened to; 0: one that is free. From another machine: ssh -L "
-             "PORT:127.0.0.1:PORT NODE",
+     .help = "port on 127.0.0.1, the only address it listens on (0: any free port); from another machine: "
+             "ssh -L PORT:127.0.0.1:PORT NODE",
      .group = "Address",
      .at_least = 0},
 };
@@ -116,7 +116,7 @@ constexpr OptionSpec kServeOptions[] = {
 extern const CommandInfo profile_serve;
 const CommandInfo profile_serve{
     .name = "profile serve",
-    .summary = "serves a page of a session, for a browser on this machine",
+    .summary = "serves a live page of a session to a browser on this machine",
     .options = kServeOptions,
     .run = &run_serve,
     .synopsis = "penstock profile serve SESSION|PID [--port N]",

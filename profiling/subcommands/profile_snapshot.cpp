@@ -31,8 +31,9 @@ Result<int> run_snapshot(const CommandContext& context) {
     PENSTOCK_TRY(snapshot_session(targets.folders[0], target));
     PENSTOCK_ASSIGN(const std::vector<RecordingProcess> running, recording_processes(targets.folders[0]));
     if (running.empty())
-      note(fmt::format("nothing runs now in '{}': what it has is copied as it is", context.positionals[0]));
-    source_text = fmt::format("all of '{}'", context.positionals[0]);
+      note(fmt::format("no process of '{}' is running: the session is copied as it is",
+                       context.positionals[0]));
+    source_text = fmt::format("'{}'", context.positionals[0]);
   }
   if (context.output.json) {
     PENSTOCK_ASSIGN(const std::vector<fs::path> files, session_files(target));
@@ -43,14 +44,14 @@ Result<int> run_snapshot(const CommandContext& context) {
                     {"of", context.positionals[0]},
                     {"files", files.size()}});
   } else {
-    print_line(fmt::format("what {} did up to now is in '{}'; to show it: penstock profile report {}",
+    print_line(fmt::format("snapshot of {} written to '{}'; to show it: penstock profile report {}",
                            source_text, target.string(), shell_word(target.string())));
   }
   return 0;
 }
 
 constexpr OptionSpec kSnapshotOptions[] = {
-    output_option("PATH", "the folder of the session (penstock-profile-TIME-PID if not given)"),
+    output_option("PATH", "the session's folder (default: penstock-profile-TIME-PID)"),
 };
 
 }  // namespace
@@ -58,7 +59,7 @@ constexpr OptionSpec kSnapshotOptions[] = {
 extern const CommandInfo profile_snapshot;
 const CommandInfo profile_snapshot{
     .name = "profile snapshot",
-    .summary = "copies what was seen up to now, while the program runs on",
+    .summary = "copies the profile so far, while the program continues",
     .options = kSnapshotOptions,
     .run = &run_snapshot,
     .synopsis = "penstock profile snapshot PID|SESSION [-o SESSION]",

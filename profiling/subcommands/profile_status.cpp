@@ -23,13 +23,13 @@ namespace fs = std::filesystem;
 std::string_view start_reason_text(uint32_t start_reason) {
   switch (start_reason) {
     case PENSTOCK_START_REASON_PROCESS:
-      return "watched since it began";
+      return "profiled since it started";
     case PENSTOCK_START_REASON_ATTACHED:
       return "attached";
     case PENSTOCK_START_REASON_CALLED:
-      return "in a window of its own";
+      return "profiled, in a window";
     default:
-      return "watched, between windows";
+      return "profiled, between windows";
   }
 }
 
@@ -51,13 +51,13 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
     return target.error();
   const auto removed = process.ok() || !target.ok() ? std::nullopt : removed_session(*target);
   const bool is_idle = !process.ok() && !removed && target.ok() && target->has_library();
-  std::string state_text = "not watched";
+  std::string state_text = "not being profiled";
   if (process.ok()) {
     state_text = start_reason_text(process->start_reason);
   } else if (removed) {
     state_text = start_reason_text(removed->header.begun);
   } else if (is_idle) {
-    state_text = "not watched: the library is loaded and lies idle";
+    state_text = "not being profiled: the library is loaded but inactive";
   } else if (!target.ok()) {
     state_text += "; " + target.error().message();
   }
@@ -81,10 +81,10 @@ Result<void> report_pid(const CommandContext& context, const std::string& word) 
     print_line(
         fmt::format("process {} ({}): {}, but {}", pid, name, state_text, session_gone_text(pid, *removed)));
   } else {
-    print_line(fmt::format(
-        "process {} ({}): {}{}", pid, name, state_text,
-        folder.empty() ? ""
-                       : fmt::format("; session '{}'{}", folder, is_traced ? ", every call is kept" : "")));
+    print_line(fmt::format("process {} ({}): {}{}", pid, name, state_text,
+                           folder.empty() ? ""
+                                          : fmt::format("; session '{}'{}", folder,
+                                                        is_traced ? ", every call is recorded" : "")));
   }
   return success();
 }
@@ -98,11 +98,11 @@ Result<void> report_session(const CommandContext& context, const std::string& wo
     SessionCoverage children;
     children.waiting_children = session.ok() ? waiting_children(*session) : 0;
     if (!is_known)
-      print_line("forked children: unknown: " + session.error().message());
+      print_line("forked children unknown: " + session.error().message());
     else if (children.waiting_children > 0)
       print_line(still_running_text(children));
     else if (processes.empty())
-      print_line(fmt::format("nothing runs now in '{}'", word));
+      print_line(fmt::format("no process of '{}' is running", word));
   }
   for (const RecordingProcess& process : processes) {
     if (context.output.json) {
@@ -113,7 +113,7 @@ Result<void> report_session(const CommandContext& context, const std::string& wo
       print_json(row);
     } else {
       print_line(fmt::format("{}: {}, {}", process_text(process), start_reason_text(process.start_reason),
-                             process.trace ? "every call is kept" : "calls are counted"));
+                             process.trace ? "every call is recorded" : "calls are counted"));
     }
   }
   return success();
@@ -131,10 +131,10 @@ Result<int> run_status(const CommandContext& context) {
 extern const CommandInfo profile_status;
 const CommandInfo profile_status{
     .name = "profile status",
-    .summary = "says whether and how processes are watched",
+    .summary = "shows whether and how processes are profiled",
     .run = &run_status,
     .synopsis = "penstock profile status PID|SESSION...",
-    .examples = {"penstock profile status 4711   # whether it is watched, and since when"},
+    .examples = {"penstock profile status 4711   # is it profiled, and how?"},
     .arguments = "PID|SESSION...",
 };
 

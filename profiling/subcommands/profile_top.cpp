@@ -46,8 +46,9 @@ Result<std::vector<fs::path>> folders_of(ProfileArguments arguments) {
     folders.insert(found.begin(), found.end());
   }
   if (folders.empty())
-    return make_error(Errc::not_found,
-                      "no process is watched here now; start one with 'penstock profile run -- COMMAND'");
+    return make_error(
+        Errc::not_found,
+        "no process is being profiled on this machine; start one with 'penstock profile run -- COMMAND'");
   return std::vector<fs::path>(folders.begin(), folders.end());
 }
 
@@ -98,14 +99,14 @@ constexpr OptionSpec kTopOptions[] = {
     {.name = "once",
      .role = OptionRole::output,
      .type = OptionType::flag,
-     .help = "one table, and no more",
+     .help = "print one table and exit",
      .group = "Table"},
     {.name = "interval",
      .role = OptionRole::output,
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "1s",
-     .help = "from one table to the next",
+     .help = "time between two tables",
      .group = "Table"},
 };
 
@@ -114,11 +115,11 @@ constexpr OptionSpec kTopOptions[] = {
 extern const CommandInfo profile_top;
 const CommandInfo profile_top{
     .name = "profile top",
-    .summary = "shows what is read and written while it runs",
+    .summary = "shows reads and writes live",
     .options = kTopOptions,
     .run = &run_top,
     .synopsis = "penstock profile top [PID|SESSION]... [--interval TIME] [--once]",
-    .examples = {"penstock profile top   # all that is watched here now"},
+    .examples = {"penstock profile top   # every profiled process on this machine"},
     .arguments = "[PID|SESSION]...",
 };
 

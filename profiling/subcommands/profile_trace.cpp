@@ -28,8 +28,8 @@ double seconds_of(const TracedProcess& traced) {
 // Returns the limit of the trace's size, for the end of a sentence about the calls that are recorded: "at
 // most 256 MiB of them", or "without a limit".
 std::string limit_text(const RecordingProcess& process, const Output& output) {
-  if (process.trace_limit_bytes == 0) return "without a limit";
-  return fmt::format("at most {} of them", format_bytes(double(process.trace_limit_bytes), output));
+  if (process.trace_limit_bytes == 0) return "without a size limit";
+  return fmt::format("at most {} per process", format_bytes(double(process.trace_limit_bytes), output));
 }
 
 // Prints a line for each process: the text that text_of() returns, or nothing if it is "". If the trace of a
@@ -67,17 +67,16 @@ Result<int> switch_now(const CommandContext& context, const TraceTargets& target
     if (traced.ended) return "it has ended";
     if (!traced.error_text.empty()) return "";
     const bool was_switched = traced.from_ns != 0;
-    if (!switch_on)
-      return fmt::format("calls are {} counted", was_switched ? "from now on only" : "as before only");
-    return fmt::format("every call is kept{}, {}", was_switched ? " from now on" : " as before",
+    if (!switch_on) return fmt::format("calls are {} counted", was_switched ? "now only" : "still only");
+    return fmt::format("every call is{} recorded, {}", was_switched ? " now" : " still",
                        limit_text(traced.process, context.output));
   });
 }
 
 std::string window_text(const TracedProcess& traced) {
-  if (traced.was_on) return "every call is kept as before";
+  if (traced.was_on) return "every call is still recorded";
   if (traced.from_ns != 0)
-    return fmt::format("every call was kept for {:.2f} s{}", seconds_of(traced),
+    return fmt::format("every call was recorded for {:.2f} s{}", seconds_of(traced),
                        traced.ended ? "; then it ended" : "");
   return traced.ended ? "it has ended" : "";
 }
@@ -114,17 +113,16 @@ Result<int> trace_for(const CommandContext& context, TraceTargets targets, std::
 Result<int> run_trace(const CommandContext& context) {
   if (context.positionals[0] != "on" && context.positionals[0] != "off")
     return make_error(Errc::invalid_argument,
-                      "'trace' takes on or off, and processes or sessions: penstock profile trace on 4711, "
+                      "'trace' needs on or off, then processes or sessions: penstock profile trace on 4711, "
                       "penstock profile trace on SESSION --for 10s");
   const bool switch_on = context.positionals[0] == "on";
   const bool has_duration = context.options.given("for");
   if (has_duration && (!switch_on || context.options.duration("for") <= std::chrono::nanoseconds(0)))
-    return make_error(Errc::invalid_argument, "--for is for 'trace on', and above 0: --for 10s");
+    return make_error(Errc::invalid_argument, "--for goes with 'trace on' and must be above 0: --for 10s");
   PENSTOCK_ASSIGN(TraceTargets targets, trace_targets(context.positionals.subspan(1)));
   if (context.options.given("rank")) {
     if (targets.folders.empty())
-      return make_error(Errc::invalid_argument,
-                        "--rank chooses among the processes of a SESSION: name its folder");
+      return make_error(Errc::invalid_argument, "--rank selects processes of a SESSION: name its folder");
     targets.ranks = context.options.list("rank");
   }
   if (has_duration) return trace_for(context, std::move(targets), context.options.duration("for"));
@@ -136,13 +134,13 @@ constexpr OptionSpec kTraceOptions[] = {
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "with on: calls are kept so long, and then, or at Ctrl-C, only counted again",
+     .help = "trace on: record every call for TIME or until Ctrl-C, then only count calls",
      .group = "Trace"},
     {.name = "rank",
      .role = OptionRole::target,
      .type = OptionType::list,
      .value = "LIST",
-     .help = "of a SESSION's processes those of these ranks: 0,2 or 0..3",
+     .help = "only processes of a SESSION that have these ranks: 0,2 or 0..3",
      .group = "Trace",
      .at_least = 0},
 };
@@ -152,7 +150,7 @@ constexpr OptionSpec kTraceOptions[] = {
 extern const CommandInfo profile_trace;
 const CommandInfo profile_trace{
     .name = "profile trace",
-    .summary = "keeps every call of what is watched already, or ends that",
+    .summary = "starts or stops recording every call of profiled processes",
     .options = kTraceOptions,
     .run = &run_trace,
     .synopsis = "penstock profile trace on|off PID|SESSION... [--for TIME] [--rank LIST]",

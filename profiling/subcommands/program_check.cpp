@@ -77,26 +77,25 @@ std::optional<Loader> loader_of(int fd, const Elf64_Ehdr& elf_header) {
 Result<void> check_elf(const std::string& program, int fd, const std::string& first_bytes) {
   constexpr unsigned char kOwnElfClass = sizeof(void*) == 8 ? ELFCLASS64 : ELFCLASS32;
   if (static_cast<unsigned char>(first_bytes[EI_CLASS]) != kOwnElfClass)
-    return not_watchable(program, "it is a 32-bit program, and the library for it is a 64-bit one");
+    return not_watchable(program, "it is a 32-bit program, and the profiler's library is 64-bit");
   Elf64_Ehdr elf_header{};
   if (first_bytes.size() < sizeof elf_header)
     return make_error(Errc::permission_denied, "'{}' is not a program: it ends within its header", program);
   std::memcpy(&elf_header, first_bytes.data(), sizeof elf_header);
   if (elf_header.e_machine != kOwnMachine)
-    return not_watchable(program,
-                         fmt::format("it is a program for another processor (machine {} of ELF), and the "
-                                     "library for it is for this one",
-                                     elf_header.e_machine));
+    return not_watchable(
+        program, fmt::format("it is a program for another processor (ELF machine {}), not for this one",
+                             elf_header.e_machine));
   const std::optional<Loader> loader = loader_of(fd, elf_header);
   if (!loader)
     return make_error(Errc::permission_denied, "'{}' is not a program: its headers are damaged", program);
   if (!loader->has_loader && is_loader(program)) return success();
   if (!loader->has_loader)
     return not_watchable(program,
-                         "it is linked statically, so that no library can be loaded into it; link it "
-                         "dynamically, or use the dynamic build that many systems also have");
+                         "it is linked statically, so it cannot load a library; link it dynamically, or use "
+                         "the dynamically linked build that many systems also have");
   if (loader->path.find("ld-musl") != std::string::npos)
-    return not_watchable(program, "it is linked against musl, and the library for it against glibc");
+    return not_watchable(program, "it is linked against musl, and the profiler's library needs glibc");
   return success();
 }
 
@@ -117,8 +116,9 @@ Result<void> check_program(const std::string& program, int depth) {
   // A program that may be executed but not read cannot be checked. It is accepted, unless its mode shows that
   // it runs with more rights than its caller.
   if (!fd)
-    return has_more_rights ? Result<void>(not_watchable(program, "it runs with more rights than its caller"))
-                           : success();
+    return has_more_rights
+               ? Result<void>(not_watchable(program, "it runs with more privileges than its caller"))
+               : success();
   const std::string first_bytes = read_at(fd.get(), 0, 512);
   if (first_bytes.starts_with("#!")) {
     const std::string interpreter = interpreter_of(first_bytes);
@@ -130,8 +130,8 @@ Result<void> check_program(const std::string& program, int depth) {
                       "'{}' is neither a program nor a script that names its interpreter", program);
   if (has_more_rights)
     return not_watchable(program,
-                         "it runs with more rights than its caller (setuid, setgid or capabilities), and "
-                         "then the system ignores LD_PRELOAD; run it as its owner, or a copy without them");
+                         "it runs with more privileges than its caller (setuid, setgid or capabilities), so "
+                         "the system ignores LD_PRELOAD; run it as its owner, or run a copy without them");
   if (first_bytes.size() <= EI_CLASS) return success();
   return check_elf(program, fd.get(), first_bytes);
 }
@@ -171,7 +171,7 @@ Result<std::string> find_program(std::string_view word) {
     rest = rest.substr(colon + 1);
   }
   if (was_denied) return errno_error(EACCES, "cannot run", word);
-  return make_error(Errc::not_found, "there is no program '{}' on PATH", word);
+  return make_error(Errc::not_found, "program '{}' is not on PATH", word);
 }
 
 Result<void> check_watchable(const std::string& program) {
