@@ -18,7 +18,7 @@ namespace {
 
 std::string page_cache_remark(const PosixRoot& root) {
   return "the file system of '" + root.full_path("") +
-         "' has no direct I/O: reads and writes go through the page cache (fallback=buffered)";
+         "' does not support direct I/O: reads and writes use the page cache (fallback=buffered)";
 }
 
 bool may_fall_back(const Options& options) {

@@ -29,7 +29,7 @@ inline constexpr OptionSpec kFallbackOption{
     .type = OptionType::choice,
     .value = "none|buffered",
     .fallback = "none",
-    .help = "what direct=1 does where the file system has no direct I/O: fail, or use the page cache"};
+    .help = "with direct=1 on a file system without direct I/O: fail, or use the page cache"};
 
 class DirectReader : public PosixReader {
  public:

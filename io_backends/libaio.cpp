@@ -144,10 +144,11 @@ class LibaioFiles final : public DirectFiles {
 
  private:
   void remark_on_threads(int sys_errno) {
-    const std::string reason = sys_errno == EAGAIN ? "all that fs.aio-max-nr allows are taken"
-                                                   : std::string(std::strerror(sys_errno));
-    remark("the kernel's asynchronous reads are not available here (" + reason +
-           "): threads that block keep reads in flight instead");
+    const std::string reason = sys_errno == EAGAIN
+                                   ? "other programs use all contexts that fs.aio-max-nr allows"
+                                   : std::string(std::strerror(sys_errno));
+    remark("the kernel's asynchronous reads are unavailable (" + reason +
+           "): blocking threads keep reads in flight instead");
   }
 
   IdleContexts idle_contexts_;
@@ -310,7 +311,7 @@ void LibaioQueue::fail_all(int sys_errno) {
     const Operation& operation = slots_[index].operation;
     if (slots_[index].in_kernel)
       finish(index,
-             errno_error(sys_errno, "the kernel gives no answer to a read of", files_.full_name(operation)));
+             errno_error(sys_errno, "the kernel does not complete a read of", files_.full_name(operation)));
   }
 }
 
@@ -368,7 +369,7 @@ Result<std::unique_ptr<Backend>> make_libaio(std::string_view path, const Option
 
 const BackendInfo backend_libaio{
     .name = "libaio",
-    .summary = "files in a folder, many reads in flight from each thread by io_submit",
+    .summary = "files in a folder, read with io_submit, many reads in flight per thread",
     .options = kLibaioOptions,
     .make = make_libaio,
 };

@@ -333,7 +333,7 @@ class MemNamespace final : public Namespace {
     if (!node) node = std::make_unique<Node>(Node{std::make_shared<const Bytes>(), {}});
     if (!node->blob) return errno_error(EISDIR, "cannot lock", name);
     if (!store_->locked_names.emplace(name).second)
-      return make_error(Errc::busy, "'{}' is locked by this process", name);
+      return make_error(Errc::busy, "this process has already locked '{}'", name);
     return std::unique_ptr<Lock>(std::make_unique<MemLock>(store_, name));
   }
 
@@ -411,7 +411,7 @@ Result<std::unique_ptr<Backend>> make_mem(std::string_view path, const Options& 
 
 const BackendInfo backend_mem{
     .name = "mem",
-    .summary = "memory of this process, by any name; gone when it ends",
+    .summary = "memory of this process (any path); its content is lost when the process ends",
     .make = make_mem,
 };
 

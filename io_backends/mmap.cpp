@@ -37,32 +37,31 @@ constexpr OptionSpec kMmapOptions[] = {
      .type = OptionType::choice,
      .value = "none|sequential|random|willneed",
      .fallback = "none",
-     .help = "what the kernel is told of the touches to come (madvise)"},
+     .help = "access pattern passed to the kernel (madvise)"},
     {.name = "populate",
      .role = OptionRole::work,
      .type = OptionType::boolean,
      .value = "0|1",
      .fallback = "0",
-     .help = "bring the whole object into memory when it is opened (MAP_POPULATE)"},
+     .help = "read the whole object into memory on open (MAP_POPULATE)"},
     {.name = "hugepage",
      .role = OptionRole::work,
      .type = OptionType::boolean,
      .value = "0|1",
      .fallback = "0",
-     .help = "ask for large pages (MADV_HUGEPAGE), which few file systems have"},
+     .help = "request huge pages (MADV_HUGEPAGE), which few file systems support"},
     {.name = "keep",
      .role = OptionRole::work,
      .type = OptionType::boolean,
      .value = "0|1",
      .fallback = "0",
-     .help = "leave objects mapped that were opened once, for data in memory that is read again and again"},
+     .help = "keep objects mapped after the first open, for in-memory data that is read repeatedly"},
     {.name = "touch",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "line|page",
      .fallback = "line",
-     .help = "what is looked at where bytes are used in place: every cache line, or no more than brings them "
-             "into memory"},
+     .help = "how mapped bytes are used in place: read every cache line, or only one byte per page"},
 };
 
 int madvise_constant(const std::string& word) {
@@ -108,7 +107,7 @@ Result<void> MmapReader::check_valid(uint64_t offset, uint64_t length) {
   PENSTOCK_ASSIGN(const uint64_t current_size, size());
   if (offset + length > current_size) return truncated_error(name(), offset, length);
   if (!lost()) return success();
-  return errno_error(EIO, "cannot read (it shrank while it was mapped, or its device failed)", name());
+  return errno_error(EIO, "cannot read (it was truncated while it was mapped, or its device failed)", name());
 }
 
 Result<void> MmapReader::read_at(uint64_t offset, std::span<std::byte> out) {
@@ -205,7 +204,7 @@ class MmapFiles final : public PosixFiles {
     const int map_errno = file->map(reader.fd(), size_t(status.st_size), advice_, populate_);
     if (map_errno == ENODEV)
       return make_error(Errc::unsupported, "the file system of '" + reader.name() +
-                                               "' has no mapped files; use the back end posix");
+                                               "' does not support mapped files; use the back end posix");
     if (map_errno != 0) return errno_error(map_errno, "cannot map", reader.name());
     if (hugepage_) ask_for_large_pages(file->bytes());
     Mapping mapping = std::move(file);
@@ -216,8 +215,8 @@ class MmapFiles final : public PosixFiles {
   void ask_for_large_pages(std::span<const std::byte> mapped) {
     void* const memory = const_cast<std::byte*>(mapped.data());  // NOLINT(*-const-cast)
     if (::madvise(memory, mapped.size(), MADV_HUGEPAGE) != 0)
-      remark(std::string("the kernel has no large pages for mapped files (") + std::strerror(errno) +
-             "): hugepage=1 changes nothing");
+      remark(std::string("the kernel does not support huge pages for mapped files (") + std::strerror(errno) +
+             "): hugepage=1 has no effect");
   }
 
   const int advice_;
@@ -237,7 +236,7 @@ Result<std::unique_ptr<Backend>> make_mmap(std::string_view path, const Options&
 
 const BackendInfo backend_mmap{
     .name = "mmap",
-    .summary = "files in a folder, mapped into memory",
+    .summary = "files in a folder, read through memory mappings",
     .options = kMmapOptions,
     .make = make_mmap,
 };

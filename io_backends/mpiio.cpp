@@ -31,7 +31,7 @@ constexpr OptionSpec kMpiioOptions[] = {
     {.name = "hints",
      .role = OptionRole::work,
      .value = "KEY:VALUE[+KEY:VALUE]...",
-     .help = "what the MPI library is told of each file that is opened to be read (MPI_Info)"},
+     .help = "hints passed to MPI-IO when a file is opened for reading (MPI_Info)"},
 };
 
 // The longest path, in bytes, that is passed to MPI-IO: Open MPI copies a path and a suffix into 256 bytes. A
@@ -46,7 +46,7 @@ Result<MpiHints> parse_hints(std::string_view text) {
     const size_t colon = hint.find(':');
     if (colon == 0 || colon >= hint.size() - 1)
       return make_error(Errc::invalid_argument,
-                        "'{}' is no hint: hints=KEY:VALUE, several joined by '+', as in "
+                        "'{}' is not a hint: write hints=KEY:VALUE, several joined by '+', as in "
                         "hints=romio_cb_read:enable+cb_nodes:2",
                         hint);
     hints.emplace_back(hint.substr(0, colon), hint.substr(colon + 1));
@@ -61,13 +61,13 @@ class MpiioFiles final : public PosixFiles {
     caps_.collective_reads = true;
     if (files_->many_threads()) return;
     caps_.max_useful_threads = 1;
-    remark("this MPI takes calls of one thread at a time (MPI_THREAD_SERIALIZED): those of others wait");
+    remark("this MPI allows one call at a time (MPI_THREAD_SERIALIZED): other threads wait");
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override;
   Result<std::unique_ptr<Writer>> create(std::string_view name, uint64_t bytes_hint) override {
     if (!has_written_.exchange(true, std::memory_order_relaxed))
-      remark("only reads go through MPI-IO: what was written here went by the calls of the back end posix");
+      remark("only reads use MPI-IO: writes used the back end posix");
     return PosixFiles::create(name, bytes_hint);
   }
   Result<uint64_t> read_object(std::string_view name, uint64_t length_hint,
@@ -137,7 +137,7 @@ Result<void> MpiioReader::read_at_all(uint64_t offset, std::span<std::byte> out)
 // failed.
 Result<void> MpiioReader::finish_read(const Result<size_t>& got, uint64_t offset, std::span<std::byte> out) {
   if (!got.ok()) return files_.read_without_mpi(name_, got.error().what, offset, out);
-  if (*got != out.size()) return files_.read_without_mpi(name_, "it gave too few bytes", offset, out);
+  if (*got != out.size()) return files_.read_without_mpi(name_, "it returned too few bytes", offset, out);
   files_.moved().add_read(*got);
   return success();
 }
@@ -170,7 +170,7 @@ Result<void> MpiioFiles::read_without_mpi(const std::string& name, const std::st
                                           std::span<std::byte> out) {
   PENSTOCK_ASSIGN(const auto reader, PosixFiles::open(name));
   PENSTOCK_TRY(reader->read_at(offset, out));
-  remark("MPI-IO failed where the system did not, which read in its place: " + why);
+  remark("MPI-IO failed; these reads succeeded through the system instead: " + why);
   return success();
 }
 
@@ -186,7 +186,7 @@ Result<std::unique_ptr<Backend>> make_mpiio(std::string_view path, const Options
 
 const BackendInfo backend_mpiio{
     .name = "mpiio",
-    .summary = "files in a folder, by MPI-IO",
+    .summary = "files in a folder, read through MPI-IO",
     .options = kMpiioOptions,
     .make = make_mpiio,
 };

@@ -157,13 +157,13 @@ constexpr OptionSpec kPosixOptions[] = {
      .type = OptionType::boolean,
      .value = "0|1",
      .fallback = "0",
-     .help = "read on until a read gives nothing, as TensorFlow does: one more call for each whole object"},
+     .help = "read until a read returns 0 bytes, as TensorFlow does: one more call per whole object"},
     {.name = "readahead",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "normal|sequential|random|willneed",
      .fallback = "normal",
-     .help = "what the kernel is told of the reads to come when an object is opened (posix_fadvise)"}};
+     .help = "access pattern passed to the kernel when an object is opened (posix_fadvise)"}};
 
 int fadvise_constant(const std::string& readahead) {
   if (readahead == "sequential") return POSIX_FADV_SEQUENTIAL;
@@ -183,7 +183,7 @@ Result<std::unique_ptr<Backend>> make_posix(std::string_view path, const Options
 
 const BackendInfo backend_posix{
     .name = "posix",
-    .summary = "files in a folder, by open, read and close",
+    .summary = "files in a folder, read with open, pread and close",
     .options = kPosixOptions,
     .make = make_posix,
 };

@@ -23,13 +23,14 @@
 namespace penstock {
 
 // The option `publish`, which all these back ends have in their option tables.
-inline constexpr OptionSpec kPublishOption{
-    .name = "publish",
-    .role = OptionRole::work,
-    .type = OptionType::choice,
-    .value = "auto|rename",
-    .fallback = "auto",
-    .help = "how a finished object gets its name: auto uses a nameless file where the system has them"};
+inline constexpr OptionSpec kPublishOption{.name = "publish",
+                                           .role = OptionRole::work,
+                                           .type = OptionType::choice,
+                                           .value = "auto|rename",
+                                           .fallback = "auto",
+                                           .help =
+                                               "how a finished object gets its name; auto: an unnamed file "
+                                               "(O_TMPFILE) where supported, else rename"};
 
 // A Reader that reads through the page cache.
 class PosixReader : public Reader {

@@ -19,47 +19,47 @@ constexpr OptionSpec kS3Options[] = {
     {.name = "region",
      .role = OptionRole::work,
      .value = "NAME",
-     .help = "region that requests are signed for, else AWS_REGION, the profile's, us-east-1"},
+     .help = "region for request signatures (default: AWS_REGION, the profile's region, us-east-1)"},
     {.name = "part",
      .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
      .fallback = "8MiB",
-     .help = "larger objects are written, and larger ranges read, in requests of this size",
+     .help = "size of the requests that write larger objects or read larger ranges",
      .at_least = 5 << 20},  // the smallest part that S3 accepts, except for the last part of an object
     {.name = "streams",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "4",
-     .help = "such requests in flight at once, for each object that is read or written",
+     .help = "number of these requests in flight for each object",
      .at_least = 1},
     {.name = "connections",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "0",
-     .help = "the most requests in flight at once of each read, queue and writer, 0 for no limit",
+     .help = "limit of requests in flight for each read, queue and writer (0: no limit)",
      .at_least = 0},
     {.name = "retries",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "6",
-     .help = "tries after the first where server or network fail, after growing pauses",
+     .help = "number of retries after a server or network failure, with increasing pauses",
      .at_least = 0},
     {.name = "timeout",
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "30s",
-     .help = "a request in which no byte moves for so long has failed"},
+     .help = "a request fails after this time without progress"},
     {.name = "checks",
      .role = OptionRole::work,
      .type = OptionType::boolean,
      .value = "0|1",
      .fallback = "1",
-     .help = "asks before publishing whether the name is a folder's, one request an object"},
+     .help = "check before publishing that the name is not a folder (one request per object)"},
 };
 
 class S3Backend final : public Backend {
@@ -76,9 +76,9 @@ class S3Backend final : public Backend {
     PENSTOCK_ASSIGN(s3::Answer answer, store_.head(name));
     if (!answer.ok()) return store_.read_error(answer, name);
     if (answer.etag.empty())
-      return make_error(
-          Errc::corrupt,
-          "the server gives no ETag for '{}', so reads of different versions would not be noticed", name);
+      return make_error(Errc::corrupt,
+                        "the server sends no ETag for '{}', so a change between two reads cannot be detected",
+                        name);
     return std::make_unique<s3::S3Reader>(store_, name, std::move(answer));
   }
 

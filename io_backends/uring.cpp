@@ -44,8 +44,7 @@ constexpr OptionSpec kUringOptions[] = {
      .type = OptionType::boolean,
      .value = "0|1",
      .fallback = "0",
-     .help = "a thread of the kernel takes submissions (IORING_SETUP_SQPOLL); "
-             "it keeps a processor busy"}};
+     .help = "a kernel thread polls for submissions (IORING_SETUP_SQPOLL); it uses one CPU"}};
 
 // the read, counted from 1, at which an opened object enters the ring's table of files
 constexpr unsigned kReadsUntilInTable = 4;
@@ -89,8 +88,8 @@ class UringFiles final : public DirectFiles {
     caps_.async = sys_errno == 0;
     caps_.queue_is_cheaper = caps_.async && caps_.bypasses_cache;
     if (sys_errno == 0) return;
-    remark(std::string("io_uring is not available here (") + std::strerror(sys_errno) +
-           ring_memory_remedy(sys_errno) + "): threads that block keep reads in flight instead");
+    remark(std::string("io_uring is unavailable (") + std::strerror(sys_errno) +
+           ring_memory_remedy(sys_errno) + "): blocking threads keep reads in flight instead");
   }
 
   Result<std::unique_ptr<Reader>> open(std::string_view name) override {
@@ -216,8 +215,8 @@ void UringQueue::register_buffers() {
   const int result = ::io_uring_register_buffers(&ring_->get(), pieces.data(), unsigned(pieces.size()));
   is_registered_ = result == 0;
   if (!is_registered_)
-    files_.remark(std::string("reads go without registered buffers (") + std::strerror(-result) +
-                  "): `ulimit -l` says how much memory may be kept in place");
+    files_.remark(std::string("reads use no registered buffers (") + std::strerror(-result) +
+                  "): `ulimit -l` shows the limit of locked memory; raise it");
 }
 
 size_t UringQueue::submit(std::span<const Operation> operations, Start start) {
@@ -430,7 +429,7 @@ void UringQueue::take_or_fail(int sys_errno) {
     const Operation& operation = slots_[index].operation;
     if (slots_[index].in_kernel)
       finish(index,
-             errno_error(sys_errno, "io_uring gives no answer to a read of", files_.full_name(operation)));
+             errno_error(sys_errno, "io_uring does not complete a read of", files_.full_name(operation)));
   }
 }
 
@@ -491,7 +490,7 @@ Result<std::unique_ptr<Backend>> make_uring(std::string_view path, const Options
 }  // namespace
 const BackendInfo backend_uring{
     .name = "uring",
-    .summary = "files in a folder, many reads in flight from each thread by io_uring",
+    .summary = "files in a folder, read with io_uring, many reads in flight per thread",
     .options = kUringOptions,
     .make = make_uring,
 };

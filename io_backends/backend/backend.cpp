@@ -38,7 +38,7 @@ bool is_object_name(std::string_view name) {
 }  // namespace
 
 Result<std::span<const std::byte>> Reader::view(uint64_t /*offset*/, uint64_t /*length*/) {
-  return make_error(Errc::unsupported, "this back end has no views of its objects");
+  return make_error(Errc::unsupported, "this back end cannot map its objects into memory");
 }
 
 Result<void> Reader::read_at_all(uint64_t /*offset*/, std::span<std::byte> /*out*/) {
@@ -56,7 +56,7 @@ Result<void> Writer::append(std::span<const std::span<const std::byte>> pieces) 
 }
 
 Result<void> Writer::write_at(uint64_t /*offset*/, std::span<const std::byte> /*bytes*/) {
-  return make_error(Errc::unsupported, "this back end has no writes at an offset");
+  return make_error(Errc::unsupported, "this back end cannot write at an offset");
 }
 
 Error finished_writer_error(std::string_view name) {
@@ -107,12 +107,12 @@ Result<void> check_object_name(std::string_view name) {
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);
-    if (part.empty()) return bad_name(name, "begins or ends with '/' or holds '//'");
-    if (part == "." || part == "..") return bad_name(name, "holds '.' or '..'");
-    if (part.size() > kMaxPartBytes) return bad_name(name, "holds a part longer than 255 bytes");
+    if (part.empty()) return bad_name(name, "starts or ends with '/' or contains '//'");
+    if (part == "." || part == "..") return bad_name(name, "contains '.' or '..'");
+    if (part.size() > kMaxPartBytes) return bad_name(name, "contains a part longer than 255 bytes");
     begin = end + 1;
   }
-  if (name.find('\0') != std::string_view::npos) return bad_name(name, "holds a zero byte");
+  if (name.find('\0') != std::string_view::npos) return bad_name(name, "contains a zero byte");
   return success();
 }
 

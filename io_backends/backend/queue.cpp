@@ -52,7 +52,7 @@ Result<std::unique_ptr<Queue>> blocking_queue(Backend& backend, size_t depth) {
 Result<void> check_queue_depth(size_t depth) {
   constexpr size_t kMaxDepth = 65536;
   if (depth >= 1 && depth <= kMaxDepth) return success();
-  return make_error(Errc::invalid_argument, "a queue depth is 1 to 65536, not " + std::to_string(depth));
+  return make_error(Errc::invalid_argument, "a queue depth must be 1 to 65536, not " + std::to_string(depth));
 }
 
 std::span<std::byte> output_span(const Operation& operation) {

@@ -51,7 +51,7 @@ Result<void> add_flag(const YAML::Node& value, const std::string& key, const fs:
 Result<std::vector<OptionWord>> flags_of(const YAML::Node& flags, const fs::path& file) {
   std::vector<OptionWord> words;
   if (flags.IsNull()) return words;
-  if (!flags.IsMap()) return bad_file(file, "expected a mapping of flags to values");
+  if (!flags.IsMap()) return bad_file(file, "expected a mapping from flags to values");
   for (const auto& flag : flags)
     PENSTOCK_TRY(add_flag(flag.second, flag.first.as<std::string>(), file, words));
   return words;
@@ -96,7 +96,7 @@ Result<std::string> tier_text(const YAML::Node& value, const std::string& name, 
 Result<void> read_tiers(const YAML::Node& section, const fs::path& file, bool is_own_section,
                         const SiteNames& known, SiteFile& site) {
   if (section.IsNull()) return success();
-  if (!section.IsMap()) return bad_file(file, "'tiers' needs a mapping of names to TIERs");
+  if (!section.IsMap()) return bad_file(file, "'tiers' needs a mapping from names to TIERs");
   for (const auto& entry : section) {
     const auto name = entry.first.as<std::string>();
     if (is_among(with_dashes(name), known.flags_of_tiers)) {
@@ -122,7 +122,7 @@ Result<std::vector<std::string>> launcher_of(const YAML::Node& value, const fs::
   if (std::none_of(words.begin(), words.end(),
                    [](const std::string& word) { return word.find(kRanksPlaceholder) != std::string::npos; }))
     return bad_file(file,
-                    "'launcher' needs the command that starts ranks, with {} in place of their number: {}",
+                    "'launcher' needs the command that starts ranks, with {} for the number of ranks: {}",
                     kRanksPlaceholder, "mpirun -n {ranks}");
   return words;
 }
@@ -183,7 +183,7 @@ namespace {
 
 Error no_yaml_error(const std::filesystem::path& file) {
   return make_error(Errc::unsupported,
-                    "cannot read '{}': this build lacks yaml-cpp; give the flags on the command line",
+                    "cannot read '{}': this build lacks yaml-cpp; pass the flags on the command line",
                     file.string());
 }
 

@@ -87,10 +87,10 @@ TEST_F(SiteFiles, ErrorsNameTheFile) {
        {std::pair("raed: {}\n", "did you mean 'read'?"), std::pair("tires: {}\n", "did you mean 'tiers'?"),
         std::pair("defaults: {thraeds: 1}\n", "did you mean 'threads'?"),
         std::pair("tiers: {fast: here}\n", "needs BACKEND:PATH"),
-        std::pair("tiers: {'a b': /x}\n", "not a name for a tier"),
+        std::pair("tiers: {'a b': /x}\n", "not a valid tier name"),
         std::pair("tiers: {fast: {limit: 1MB/s}}\n", "its 'spec'"),
         std::pair("tiers: {fast: {spec: /x, limit: [1]}}\n", "option 'limit'"),
-        std::pair("tiers: [/x]\n", "mapping of names"), std::pair("launcher: mpirun -n 4\n", "{ranks}"),
+        std::pair("tiers: [/x]\n", "mapping from names"), std::pair("launcher: mpirun -n 4\n", "{ranks}"),
         std::pair("launcher: {a: b}\n", "{ranks}"), std::pair("read: {threads: {a: 1}}\n", "flag 'threads'"),
         std::pair("read: [\n", "penstock.yaml"), std::pair("[a]\n", "sections")}) {
     EXPECT_NE(refusal(text).find(said), std::string::npos) << text << refusal(text);

@@ -85,10 +85,10 @@ YAML::Node parse_yaml(const std::string& text) {
   FirstValue first;
   for (int documents = 0; parser.HandleNextDocument(first); ++documents) {
     if (documents == kMostDocuments)
-      throw YAML::Exception(YAML::Mark::null_mark(), "this is no YAML document");
+      throw YAML::Exception(YAML::Mark::null_mark(), "this is not a YAML document");
     if (documents > 0 && first.mark)
       throw YAML::Exception(*first.mark,
-                            "a second document begins here (after '---'): put it into a file of its own");
+                            "a second document starts here (after '---'): move it to a separate file");
     first.mark.reset();
   }
   return YAML::Load(text);

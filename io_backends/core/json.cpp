@@ -173,10 +173,10 @@ bool Json::is_object() const {
 namespace {
 
 [[noreturn]] void wrong_kind(const Json& json, std::string_view wanted) {
-  throw JsonError(fmt::format("{} is no {}",
+  throw JsonError(fmt::format("{} is not {}",
                               json.is_array()    ? "an array"
                               : json.is_object() ? "an object"
-                              : json.is_string() ? "a text"
+                              : json.is_string() ? "a string"
                                                  : one_line(json),
                               wanted));
 }
@@ -184,7 +184,7 @@ namespace {
 }  // namespace
 
 void Json::get_to(bool& value) const {
-  if (!is_boolean()) wrong_kind(*this, "boolean");
+  if (!is_boolean()) wrong_kind(*this, "a boolean");
   value = std::get<bool>(value_);
 }
 
@@ -193,7 +193,7 @@ void Json::get_to(std::string& value) const {
 }
 
 const std::string& Json::get_string() const {
-  if (!is_string()) wrong_kind(*this, "text");
+  if (!is_string()) wrong_kind(*this, "a string");
   return std::get<std::string>(value_);
 }
 
@@ -212,7 +212,7 @@ int64_t Json::integer() const {
   if (const int64_t* value = std::get_if<int64_t>(&value_)) return *value;
   if (const double* value = std::get_if<double>(&value_)) return static_cast<int64_t>(*value);
   if (const bool* value = std::get_if<bool>(&value_)) return *value ? 1 : 0;
-  if (!is_number_unsigned()) wrong_kind(*this, "number");
+  if (!is_number_unsigned()) wrong_kind(*this, "a number");
   return static_cast<int64_t>(std::get<uint64_t>(value_));
 }
 
@@ -223,12 +223,12 @@ uint64_t Json::count() const {
 }
 
 const std::vector<Json>& Json::elements() const {
-  if (!is_array()) wrong_kind(*this, "array");
+  if (!is_array()) wrong_kind(*this, "an array");
   return std::get<std::vector<Json>>(value_);
 }
 
 const Json& Json::as_object() const {
-  if (!is_object()) wrong_kind(*this, "object");
+  if (!is_object()) wrong_kind(*this, "an object");
   return *this;
 }
 
@@ -266,14 +266,14 @@ Json& Json::at(std::string_view name) {
 }
 const Json& Json::at(std::string_view name) const {
   const Json* const found = as_object().find(name);
-  if (found == end()) throw JsonError(fmt::format("there is no '{}'", name));
+  if (found == end()) throw JsonError(fmt::format("'{}' is missing", name));
   return *found;
 }
 Json& Json::at(size_t index) {
   return const_cast<Json&>(std::as_const(*this).at(index));
 }
 const Json& Json::at(size_t index) const {
-  if (index >= elements().size()) throw JsonError(fmt::format("there is no element {}", index));
+  if (index >= elements().size()) throw JsonError(fmt::format("element {} is missing", index));
   return elements()[index];
 }
 

@@ -58,7 +58,7 @@ Error unknown_name(std::string_view what, std::string_view word, const std::vect
   std::vector<std::string_view> sorted = valid;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.empty()) {
-    text += "; none is valid here";
+    text += "; no value is valid here";
   } else {
     text += fmt::format("{} valid: {}", nearest.empty() ? ";" : "", fmt::join(sorted, ", "));
   }
@@ -111,7 +111,8 @@ Result<void> Options::set(Value& value, std::string_view text, std::string_view 
       return success();
     }
     case OptionType::choice:
-      if (!has_choice(spec.value, text)) return refuse(fmt::format("'{}' is none of {}", text, spec.value));
+      if (!has_choice(spec.value, text))
+        return refuse(fmt::format("'{}' is not one of {}", text, spec.value));
       return success();
     case OptionType::list: {
       Result<std::vector<uint64_t>> parsed = parse_list(text);

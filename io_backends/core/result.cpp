@@ -87,8 +87,9 @@ std::string Error::message() const {
     text += " in this process: raise ulimit -n" + limit_text(RLIMIT_NOFILE) + ", or use fewer threads";
   if (sys_errno == EFBIG) {
     const std::string limit = byte_limit_text(RLIMIT_FSIZE);
-    text += limit.empty() ? " for this file system (ulimit -f is unlimited): use one with larger files"
-                          : ": raise ulimit -f" + limit + ", or use a file system with larger files";
+    text += limit.empty()
+                ? " for this file system (ulimit -f is unlimited): use a file system that allows larger files"
+                : ": raise ulimit -f" + limit + ", or use a file system that allows larger files";
   }
   return text;
 }
@@ -116,7 +117,7 @@ Error error_of(const std::exception& thrown) {
     return sys_errno == EAGAIN ? no_more_threads(*system_error, 1)
                                : make_error(errc_of(sys_errno), thrown.what());
   }
-  return make_error(Errc::internal, std::string("a call threw: ") + thrown.what());
+  return make_error(Errc::internal, std::string("internal error: ") + thrown.what());
 }
 
 }  // namespace penstock

@@ -185,7 +185,7 @@ Result<void> append_range(std::string_view item, std::string_view text, std::vec
   const Result<uint64_t> first = parse_count(item.substr(0, dots));
   const Result<uint64_t> last = parse_count(last_text);
   if (!first.ok() || !last.ok()) return bad_text("list", text, hint);
-  if (*first > *last) return bad_text("list", text, "the range runs backwards");
+  if (*first > *last) return bad_text("list", text, "the range is descending");
   if ((operation == '*' && (step < 2 || *first == 0)) || (operation == '+' && step == 0))
     return bad_text("list", text, "the range never ends");
   for (uint64_t value = *first;; value = operation == '*' ? value * step : value + step) {

@@ -49,7 +49,8 @@ Result<TraceFile> TraceFile::create(const std::string& path) {
   if (!fd) return errno_error(errno, "cannot create the trace", rank_path);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     return make_error(
-        Errc::busy, "'" + rank_path + "' is the trace of another tier or program: give each one of its own");
+        Errc::busy,
+        "'" + rank_path + "' is the trace of another tier or program: use a different file for each");
   if (::ftruncate(fd.get(), 0) != 0 && errno != EINVAL)  // EINVAL: a pipe cannot be truncated
     return errno_error(errno, "cannot empty the trace", rank_path);
   return TraceFile(rank_path, launch.rank, std::move(fd));

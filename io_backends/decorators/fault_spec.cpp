@@ -68,13 +68,13 @@ Result<void> parse_when(std::string_view text, std::string_view when, Fault& fau
   if (!when.starts_with('#')) {
     PENSTOCK_ASSIGN(fault.probability, parse_real(when));
     if (fault.probability >= 0 && fault.probability <= 1) return success();
-    return bad_fault(text, "a probability is between 0 and 1");
+    return bad_fault(text, "a probability must be between 0 and 1");
   }
   when.remove_prefix(1);
   const bool is_open_ended = when.ends_with("..");
   if (is_open_ended) when.remove_suffix(2);
   PENSTOCK_ASSIGN(fault.first_operation, parse_count(when));
-  if (fault.first_operation == 0) return bad_fault(text, "operations are counted from #1");
+  if (fault.first_operation == 0) return bad_fault(text, "operations are numbered from #1");
   fault.last_operation = is_open_ended ? UINT64_MAX : fault.first_operation;
   return success();
 }
@@ -83,7 +83,7 @@ Result<void> parse_when(std::string_view text, std::string_view when, Fault& fau
 // one. `value` is the text after the name of the kind, from the '=' on.
 Result<void> parse_time(std::string_view text, std::string_view value, Fault& fault) {
   if ((fault.kind == Kind::hang) == value.empty())
-    return bad_fault(text, "hang takes a time, as in hang=2s@#1; no other fault does");
+    return bad_fault(text, "only hang takes a time, as in hang=2s@#1");
   if (value.empty()) return success();
   PENSTOCK_ASSIGN(fault.hang_time, parse_duration(value.substr(1)));
   return success();
@@ -95,18 +95,20 @@ Result<void> parse_where(std::string_view text, std::string_view where, Fault& f
   fault.scope = row->scope;
   fault.name = where.substr(std::min(slash + 1, where.size()));
   if (slash != where.size() && fault.name.empty())
-    return bad_fault(text, "a part of an object's name follows the '/'");
+    return bad_fault(text, "a part of an object's name must follow the '/'");
   if ((fault.kind == Kind::cut_short || fault.kind == Kind::flip) && fault.scope != Scope::read)
-    return bad_fault(text, "short and flip only strike at read");
+    return bad_fault(text, "short and flip apply only to read");
   if (fault.kind == Kind::lie && fault.scope != Scope::sync)
-    return bad_fault(text, "lie only strikes at sync");
+    return bad_fault(text, "lie applies only to sync");
   return success();
 }
 
 Result<Fault> parse_fault(std::string_view text) {
   const size_t at_sign = text.find('@');
   if (at_sign == std::string_view::npos)
-    return bad_fault(text, "when is missing; write eio@0.01 (a probability), eio@#3 (the third) or eio@#3..");
+    return bad_fault(text,
+                     "the condition is missing; write eio@0.01 (a probability), eio@#3 (the third operation) "
+                     "or eio@#3.. (from the third on)");
   std::string_view kind = text.substr(0, at_sign);
   Fault fault;
   const size_t colon = kind.find(':');

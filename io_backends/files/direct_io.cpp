@@ -70,7 +70,7 @@ std::optional<DirectAlignment> direct_alignment(int fd) {
 Error no_direct_io(std::string_view file) {
   return make_error(Errc::unsupported,
                     "the file system of '" + std::string(file) +
-                        "' has no direct I/O; leave direct=1 out, or add fallback=buffered");
+                        "' does not support direct I/O; leave out direct=1, or add fallback=buffered");
 }
 
 bool lacks_direct_io(const std::filesystem::path& root) {

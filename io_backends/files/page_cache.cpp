@@ -81,7 +81,7 @@ Residency by_mincore(int fd, const struct stat& status) {
 }  // namespace
 
 Result<Residency> residency(const std::filesystem::path& file) {
-  PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot ask for the cached pages of"));
+  PENSTOCK_ASSIGN(const Fd fd, open_file(file, "cannot query the cached pages of"));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return errno_error(errno, "cannot inspect", file.native());
   Cachestat cache;

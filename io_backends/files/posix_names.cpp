@@ -57,11 +57,10 @@ bool means_no_locks(int sys_errno) {
 }
 
 Error no_locks(int sys_errno, const std::string& path) {
-  return {
-      Errc::unsupported, sys_errno,
-      "cannot lock '" + path +
-          "' (mount its file system with locks: for Lustre -o flock, for NFS -o local_lock=none and a lock "
-          "daemon; or name a folder of another file system)"};
+  return {Errc::unsupported, sys_errno,
+          "cannot lock '" + path +
+              "' (mount its file system with locks: for Lustre -o flock, for NFS -o local_lock=none and a "
+              "lock daemon; or use a folder on another file system)"};
 }
 
 class PosixNamespace final : public Namespace {

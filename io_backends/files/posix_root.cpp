@@ -71,10 +71,10 @@ std::string umask_of_own_user() {
 Error PosixRoot::error(int sys_errno, std::string_view operation, std::string_view name) const {
   Error error = errno_error(sys_errno, operation, full_path(name));
   if (sys_errno == ENOSPC && has_space_but_no_inodes(path_))
-    error.what += " (no inodes are free there: remove files)";
+    error.what += " (the file system has no free inodes: remove files)";
   if (const std::string mask = sys_errno == EACCES ? umask_of_own_user() : ""; !mask.empty())
     error.what +=
-        " (the umask " + mask + " takes rights from the user's own files: choose another, such as 022)";
+        " (the umask " + mask + " removes the owner's permissions: choose another umask, such as 022)";
   return error;
 }
 

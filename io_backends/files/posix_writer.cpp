@@ -184,7 +184,7 @@ Result<void> PosixWriter::write_at(uint64_t offset, std::span<const std::byte> b
 Result<void> PosixWriter::finish_bytes(Durability wanted) {
   written_end_ = std::max(written_end_, position_);
   if (reserved_bytes_ > written_end_ && ::ftruncate(fd_.get(), off_t(written_end_)) != 0)
-    return error(errno, "cannot give back the space reserved for");
+    return error(errno, "cannot release the space reserved for");
   // Errors of this call are ignored: a caller that passes Durability::leaving syncs later, and that sync
   // reports them.
   if (wanted == Durability::leaving)

@@ -35,7 +35,7 @@ class OpenedFile final : public MpiFile {
     const auto call_lock = serializer_.lock_call();
     MPI_Offset bytes = 0;
     const int code = MPI_File_get_size(file_, &bytes);
-    if (code != MPI_SUCCESS) return mpi_error(code, "ask MPI-IO for the size of '" + name_ + "'");
+    if (code != MPI_SUCCESS) return mpi_error(code, "get from MPI-IO the size of '" + name_ + "'");
     return uint64_t(bytes);
   }
 
@@ -49,7 +49,7 @@ class OpenedFile final : public MpiFile {
           read_once(offset, fits ? out : std::span<std::byte>());
       if (fits) return got;
       return make_error(Errc::unsupported, "cannot read " + std::to_string(out.size()) + " bytes of '" +
-                                               name_ + "': one collective read moves at most 2^31 - 1");
+                                               name_ + "': one collective read is limited to 2^31 - 1 bytes");
     }
     size_t done = 0;
     while (done < out.size()) {
@@ -108,8 +108,8 @@ class MpiLibraryFiles final : public MpiFiles {
     // If only other ranks failed, this rank's file stays open. Closing it is collective, and would wait for
     // the ranks that failed, which have no file to close.
     if (any_failed != 0)
-      return make_error(
-          Errc::io, "cannot open '" + std::string(name) + "' by MPI-IO: another rank of the job could not");
+      return make_error(Errc::io, "cannot open '" + std::string(name) +
+                                      "' by MPI-IO: another rank of the job failed to open it");
     return std::unique_ptr<MpiFile>(std::make_unique<OpenedFile>(serializer_, file, name, sharing));
   }
 
@@ -126,8 +126,8 @@ Result<std::unique_ptr<MpiFiles>> mpi_files(MpiHints hints) {
   PENSTOCK_ASSIGN(const int threads, start_mpi());
   if (threads < MPI_THREAD_SERIALIZED)
     return make_error(Errc::unsupported,
-                      "this MPI may be called from one thread alone, and Penstock has several: use one that "
-                      "gives MPI_THREAD_SERIALIZED at least, or the back end posix");
+                      "this MPI allows calls from one thread only, and Penstock uses several: use an MPI "
+                      "with MPI_THREAD_SERIALIZED or higher, or the back end posix");
   for (const auto& [key, value] : hints)
     if (key.size() >= MPI_MAX_INFO_KEY || value.size() >= MPI_MAX_INFO_VAL)
       return make_error(Errc::invalid_argument, "the hint '" + key + "' is longer than MPI allows");

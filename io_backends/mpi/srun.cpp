@@ -54,8 +54,8 @@ bool has_older_interface() {
 Result<void> ranks_can_join(const Launch& launch) {
   if (!is_task_without_pmix(launch) || has_older_interface()) return success();
   return make_error(Errc::unsupported,
-                    "{} is {}, and Open MPI cannot join ranks without PMIx: use srun --mpi=pmix (srun "
-                    "--mpi=list lists what srun has), or start them by mpirun within salloc or sbatch",
+                    "{} is {}, and Open MPI cannot connect ranks without PMIx: use srun --mpi=pmix (srun "
+                    "--mpi=list shows what srun supports), or start them with mpirun inside salloc or sbatch",
                     launch.size_variable, launch.ranks);
 }
 

@@ -159,7 +159,8 @@ std::string other_profiles(const AwsText& file, AwsFile kind, std::string_view o
 // Why there is no key: what there is in its place.
 std::string why_no_key(const Environment& environment, const AwsProfile& from) {
   constexpr std::string_view kExport =
-      ", which Penstock does not follow: run eval \"$(aws configure export-credentials --format env)\" first";
+      ", which Penstock does not support: run eval \"$(aws configure export-credentials --format env)\" "
+      "first";
   for (const char* const setting :
        {"role_arn", "web_identity_token_file", "sso_session", "sso_start_url", "login_session"})
     if (!setting_of(from, setting).empty()) {
@@ -180,7 +181,7 @@ std::string why_no_key(const Environment& environment, const AwsProfile& from) {
     if (const std::string names = other_profiles(*file, kind, from.name); !names.empty())
       others += (others.empty() ? "'" : "; '") + file->path + "' has the profiles " + names;
   return others.empty() ? ""
-                        : "there is no key for the profile '" + from.name + "' (" + others +
+                        : "there is no access key for the profile '" + from.name + "' (" + others +
                               "): set AWS_PROFILE to one of them";
 }
 
@@ -188,30 +189,30 @@ std::string why_no_key(const Environment& environment, const AwsProfile& from) {
 
 Result<Endpoint> parse_endpoint(std::string_view url) {
   const auto bad_endpoint = [&](std::string_view why) {
-    return make_error(Errc::invalid_argument, "bad place '" + std::string(url) +
-                                                  "' of a tier s3: " + std::string(why) +
-                                                  "; it is written s3:http://host:port/bucket/prefix");
+    return make_error(Errc::invalid_argument, "invalid S3 location '" + std::string(url) +
+                                                  "': " + std::string(why) +
+                                                  "; write s3:http://host:port/bucket/prefix");
   };
   Endpoint endpoint;
   std::string_view rest = url;
   endpoint.tls = rest.starts_with("https://");
   if (!endpoint.tls && !rest.starts_with("http://"))
-    return bad_endpoint("it begins with neither http:// nor https://");
+    return bad_endpoint("it must start with http:// or https://");
   rest.remove_prefix(endpoint.tls ? 8 : 7);
   std::string_view host = take_part(rest, '/');
   if (host.find_first_of("@?# \t\n") != std::string_view::npos)
     return bad_endpoint(
-        "the host is wrong (credentials come from AWS_ACCESS_KEY_ID or from the files of the AWS tools)");
+        "the host is invalid (credentials come from AWS_ACCESS_KEY_ID or from the files of the AWS tools)");
   endpoint.server = (endpoint.tls ? "https://" : "http://") + std::string(host);
   const std::string_view default_port = endpoint.tls ? ":443" : ":80";
   if (host.ends_with(default_port)) host.remove_suffix(default_port.size());
-  if (host.empty()) return bad_endpoint("it names no host");
+  if (host.empty()) return bad_endpoint("it has no host");
   endpoint.host = host;
   endpoint.bucket = take_part(rest, '/');
-  if (endpoint.bucket.empty()) return bad_endpoint("it names no bucket");
+  if (endpoint.bucket.empty()) return bad_endpoint("it has no bucket");
   while (rest.ends_with('/')) rest.remove_suffix(1);
   if (rest.starts_with('/') || rest.find("//") != std::string_view::npos)
-    return bad_endpoint("it holds an empty name");
+    return bad_endpoint("it contains an empty name");
   if (!rest.empty()) endpoint.prefix = std::string(rest) + "/";
   return endpoint;
 }
@@ -228,7 +229,7 @@ Result<Credentials> find_credentials(const Environment& environment) {
   const auto with_secret = [](Credentials found, std::string_view source) -> Result<Credentials> {
     if (!found.secret.empty()) return found;
     return make_error(Errc::invalid_argument,
-                      std::string(source) + " has an access key for s3, but no secret key with it");
+                      std::string(source) + " has an access key for s3, but no secret key");
   };
   if (const auto key = environment("AWS_ACCESS_KEY_ID"))
     return with_secret({*key, environment("AWS_SECRET_ACCESS_KEY").value_or(""),

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxNesting = 16;  // deepest nesting of elements that is accepted; a listing has 4 levels
 
 Error bad_xml(std::string_view why) {
-  return make_error(Errc::corrupt, "the server's answer is no XML that we know: " + std::string(why));
+  return make_error(Errc::corrupt, "the server's answer is not the expected XML: " + std::string(why));
 }
 
 void append_utf8(std::string& text, uint32_t code) {
@@ -155,11 +155,12 @@ Result<Listing> parse_listing(std::string_view xml) {
       listing.objects.push_back(std::exchange(object, {}));
     }
   }));
-  if (!is_listing) return bad_xml("it is no listing");
+  if (!is_listing) return bad_xml("it is not a listing");
   if (!fault.empty()) return bad_xml(fault);
   if (!truncated) return bad_xml("the listing lacks IsTruncated, so whether it is complete is unknown");
   if (!*truncated) listing.next_token.clear();
-  if (*truncated && listing.next_token.empty()) return bad_xml("a listing goes on, but not where");
+  if (*truncated && listing.next_token.empty())
+    return bad_xml("the listing is incomplete and has no continuation token");
   if (encoded) {
     for (Listing::Object& one : listing.objects) one.key = uri_decode(one.key, true);
     for (std::string& prefix : listing.prefixes) prefix = uri_decode(prefix, true);
@@ -205,7 +206,7 @@ Result<std::string> parse_upload_id(std::string_view xml) {
   PENSTOCK_TRY(parse_xml(xml, [&](std::string_view path, const std::string& text) {
     if (path == "InitiateMultipartUploadResult/UploadId") id = text;
   }));
-  if (id.empty()) return bad_xml("it names no upload");
+  if (id.empty()) return bad_xml("it has no upload ID");
   return id;
 }
 

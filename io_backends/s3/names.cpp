@@ -137,7 +137,7 @@ class S3Names final : public Namespace {
     PENSTOCK_ASSIGN(const Entry entry, stat(from));
     if (entry.folder)
       return make_error(Errc::unsupported,
-                        "cannot rename '" + std::string(from) + "': object stores do not rename folders");
+                        "cannot rename '" + std::string(from) + "': object stores cannot rename folders");
     const Result<Entry> existing = stat(to);
     if (existing.ok()) return errno_error(EEXIST, "cannot rename to", to);
     if (existing.error().code != Errc::not_found) return existing.error();
@@ -210,7 +210,7 @@ Result<std::optional<std::string>> S3Names::stale_lock_etag(std::string_view nam
   std::string holder_name = "an unknown process";
   if (holder) holder_name = "process " + std::to_string(holder->process_id) + " on " + holder->host;
   return make_error(Errc::busy, "'" + std::string(name) + "' is locked by " + holder_name +
-                                    "; if that process has ended, remove the object");
+                                    "; if that process has ended, remove the lock object");
 }
 
 Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
@@ -252,8 +252,7 @@ Result<std::unique_ptr<Lock>> S3Names::lock(std::string_view name) {
   if (existing.ok() && existing.mark == own_holder.mark)
     return std::unique_ptr<Lock>(std::make_unique<S3Lock>(store_, name, own_holder.mark));
   if (answer.lacks_result) return refusal_error(answer, store_.settings(), "cannot lock", name);
-  return make_error(Errc::busy,
-                    "'" + std::string(name) + "' was locked by another process just now: try again");
+  return make_error(Errc::busy, "'" + std::string(name) + "' was just locked by another process: try again");
 }
 
 }  // namespace

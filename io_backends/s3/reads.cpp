@@ -94,7 +94,7 @@ void Reads::on_head(const Piece& piece, const Answer& answer) {
   Read& read = *piece.read;
   WantedRead& wanted = read.wanted;
   if (answer.etag.empty())
-    return fail(read, make_error(Errc::corrupt, "the server gives no ETag for '" + std::string(wanted.name) +
+    return fail(read, make_error(Errc::corrupt, "the server sends no ETag for '" + std::string(wanted.name) +
                                                     "', so its parts may be of different versions"));
   if (wanted.etag.empty()) wanted.etag = answer.etag;
   if (wanted.etag != answer.etag) return fail(read, replaced_error(wanted.name));
@@ -148,8 +148,8 @@ Result<void> Reads::check_piece(const Piece& piece, const Answer& answer) {
   if (!answer.ok()) return store_.read_error(answer, wanted.name);
   if (!read.length) {
     if (answer.is_cut && read.is_split)
-      return make_error(Errc::unsupported, "the server gives no parts of objects (Range), as '" +
-                                               std::string(wanted.name) + "' is to be read");
+      return make_error(Errc::unsupported, "the server does not support partial reads (Range), which '" +
+                                               std::string(wanted.name) + "' needs");
     if (answer.is_cut)
       return check_fits(wanted.name, std::max<uint64_t>(answer.object_bytes, wanted.out.size() + 1),
                         wanted.out.size());
@@ -158,8 +158,8 @@ Result<void> Reads::check_piece(const Piece& piece, const Answer& answer) {
   const uint64_t length = std::min<uint64_t>(piece.length, *read.length - piece.begin);
   if (answer.bytes < length) {
     if (answer.object_bytes > wanted.offset + piece.begin + answer.bytes)
-      return make_error(Errc::corrupt, "of '" + std::string(wanted.name) + "' the server sends " +
-                                           std::to_string(answer.bytes) + " bytes where it has " +
+      return make_error(Errc::corrupt, "of '" + std::string(wanted.name) + "' the server sent " +
+                                           std::to_string(answer.bytes) + " bytes instead of " +
                                            std::to_string(length));
     return truncated_error(wanted.name, wanted.offset, *read.length);
   }

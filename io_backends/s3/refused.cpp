@@ -12,10 +12,10 @@ namespace {
 // of an upload, for example). The text says what is missing, and what the user can do.
 std::string why_no_proof(const Answer& answer, const Settings& settings) {
   constexpr size_t kExcerptBytes = 40;
-  std::string why = "the server answers " + std::to_string(answer.status) + " without the result";
+  std::string why = "the server answered " + std::to_string(answer.status) + " without the result";
   if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
   if (!trim(answer.text).empty())
-    why += " (its answer begins with '" + printable(answer.text.substr(0, kExcerptBytes)) + "')";
+    why += " (its answer starts with '" + printable(answer.text.substr(0, kExcerptBytes)) + "')";
   return why + ". Check that " + settings.endpoint.server +
          " is an object store, and that no proxy answers in its place (no_proxy)";
 }
@@ -36,15 +36,16 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
   if (refusal.code == "SignatureDoesNotMatch")
     return error(
         Errc::permission_denied,
-        "the server refuses the signature: correct the secret key, which does not belong to this access key");
+        "the server refuses the signature: correct the secret key, which does not match this access key");
   if (refusal.code == "InvalidAccessKeyId")
     return error(Errc::permission_denied, "the server does not know the access key: correct it");
   if (refusal.code == "ExpiredToken" || refusal.code == "InvalidToken")
-    return error(Errc::permission_denied, "the session token is not valid any more: get a new one");
+    return error(Errc::permission_denied, "the session token has expired: get a new one");
   if (refusal.code == "RequestTimeTooSkewed")
-    return error(Errc::permission_denied, "this machine's clock is not the server's: set it right");
+    return error(Errc::permission_denied,
+                 "the clocks of this machine and the server differ: correct this machine's clock");
   if (refusal.code == "NoSuchBucket")
-    return error(Errc::not_found, "there is no bucket " + bucket + ": make it, or name another");
+    return error(Errc::not_found, "there is no bucket " + bucket + ": create it, or use another bucket");
   if (answer.status == 301 || refusal.code == "AuthorizationHeaderMalformed")
     return error(
         Errc::invalid_argument,
@@ -59,19 +60,19 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
     case 403:
       return error(Errc::permission_denied,
                    settings.credentials.key_id.empty()
-                       ? "the server refuses that without credentials: " +
+                       ? "the server refuses this without credentials: " +
                              (settings.credentials.why_none.empty()
                                   ? "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run 'aws configure'"
                                   : settings.credentials.why_none)
-                       : "this user may not do that in bucket " + bucket);
+                       : "this user lacks the permission for this in bucket " + bucket);
     case 404:
       return errno_error(ENOENT, operation, object);
     case 412:
       return errno_error(EEXIST, operation, object);
     case 409:
-      return error(Errc::busy, "another client changes it now: try again");
+      return error(Errc::busy, "another client is changing it: try again");
     case 501:
-      return error(Errc::unsupported, "the server cannot do that: " + refusal.message);
+      return error(Errc::unsupported, "the server does not support this: " + refusal.message);
     case 507:
       return errno_error(ENOSPC, operation, object);
     default:
@@ -79,7 +80,7 @@ Error refusal_error(const Answer& answer, const Settings& settings, std::string_
   }
   if (refusal.code == "KeyTooLongError") return errno_error(ENAMETOOLONG, operation, object);
   if (refusal.code == "QuotaExceeded") return errno_error(ENOSPC, operation, object);
-  std::string why = "the server answers " + std::to_string(answer.status);
+  std::string why = "the server answered " + std::to_string(answer.status);
   if (!refusal.message.empty()) why += ", " + refusal.message;
   if (answer.tries > 1) why += ", " + std::to_string(answer.tries) + " times";
   return error(answer.status == 400 ? Errc::invalid_argument : Errc::io, why);

@@ -466,8 +466,8 @@ Error Transfers::transport_error(const Slot& slot, CURLcode code) const {
   if (code == CURLE_WRITE_ERROR) {
     if (slot.request.wants_text) return make_error(Errc::corrupt, what + "its answer is too long");
     if (slot.answer.status != 206)
-      return make_error(Errc::unsupported, what + "the server gives no parts of objects (Range)");
-    return make_error(Errc::corrupt, what + "the server sends other bytes than it was asked for");
+      return make_error(Errc::unsupported, what + "the server does not support partial reads (Range)");
+    return make_error(Errc::corrupt, what + "the server sent other bytes than requested");
   }
   what += slot.error_text[0] != '\0' ? slot.error_text : ::curl_easy_strerror(code);
   if (slot.answer.tries > 1) what += " (tried " + std::to_string(slot.answer.tries) + " times)";

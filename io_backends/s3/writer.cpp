@@ -165,7 +165,7 @@ class S3Writer final : public Writer {
     if (is_aborted || outcome.ok()) return;
     outcome.error().what +=
         ". Its multipart upload '" + printable(upload) +
-        "' could not be aborted: remove it, or have the bucket's rules remove incomplete uploads";
+        "' could not be aborted: remove it, or set a lifecycle rule that removes incomplete uploads";
   }
 
   Store& store_;

@@ -67,10 +67,10 @@ void sweep_dead_probes(Tier& tier, const std::function<void(std::string_view)>& 
     const auto lock = names.lock(lock_name(folder));
     if (!lock.ok()) continue;
     if (const Result<void> removed = remove_folder(*tier.backend, folder); removed.ok())
-      log(fmt::format("removed '{}' from '{}': it was left by a probe that was killed", folder, tier.name));
+      log(fmt::format("removed '{}' from '{}': a killed probe left it", folder, tier.name));
     else
-      log_warning(fmt::format("could not remove '{}' from '{}', which a probe that was killed left: {}",
-                              folder, tier.name, removed.error().message()));
+      log_warning(fmt::format("could not remove '{}' from '{}', left by a killed probe: {}", folder,
+                              tier.name, removed.error().message()));
   }
 }
 

@@ -20,30 +20,30 @@ constexpr OptionSpec kTierOptions[] = {
      .role = OptionRole::work,
      .type = OptionType::rate,
      .value = "RATE",
-     .help = "at most this many bytes per second, read and written each",
+     .help = "limit of the read and of the write bandwidth",
      .at_least = 1},
     {.name = "read_limit",
      .role = OptionRole::work,
      .type = OptionType::rate,
      .value = "RATE",
-     .help = "at most this many bytes per second read",
+     .help = "limit of the read bandwidth",
      .at_least = 1},
     {.name = "write_limit",
      .role = OptionRole::work,
      .type = OptionType::rate,
      .value = "RATE",
-     .help = "at most this many bytes per second written",
+     .help = "limit of the write bandwidth",
      .at_least = 1},
     {.name = "latency",
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "every operation takes at least this long"},
+     .help = "minimum time of every operation"},
     {.name = "capacity",
      .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
-     .help = "the tier is full when its objects have this many bytes"},
+     .help = "capacity: the tier is full when its objects have this size"},
     {.name = "fail",
      .role = OptionRole::work,
      .type = OptionType::text,
@@ -54,19 +54,19 @@ constexpr OptionSpec kTierOptions[] = {
      .type = OptionType::boolean,
      .value = "0|1",
      .fallback = "0",
-     .help = "take the time of every call and put the distributions into the records"},
+     .help = "time every call and add the distributions to the records"},
     {.name = "trace",
      .role = OptionRole::output,
      .type = OptionType::text,
      .value = "FILE",
-     .help = "times=1, and every call with its object, offset and bytes into FILE, for Perfetto or "
+     .help = "like times=1, and write every call with its object, offset and bytes to FILE, for Perfetto or "
              "chrome://tracing"},
     {.name = "fail_seed",
      .role = OptionRole::repeat,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "1",
-     .help = "seed of the faults that have a probability"},
+     .help = "seed for faults with a probability"},
 };
 
 bool is_tier_name(std::string_view text) {
@@ -116,7 +116,7 @@ Result<void> split_options(std::string_view text, std::string_view options, Tier
     const size_t equals = word.find('=');
     if (equals == 0 || equals == std::string_view::npos)
       return tier_error(text,
-                        "'" + std::string(word) + "' is no option=value (a literal comma is written %2C)");
+                        "'" + std::string(word) + "' is not option=value (write a literal comma as %2C)");
     spec.options.push_back({std::string(word.substr(0, equals)), unescape_commas(word.substr(equals + 1))});
     options.remove_prefix(end);
   }
@@ -156,7 +156,7 @@ Result<void> split_backend(std::string_view text, std::string_view head, TierSpe
   const std::string_view word = head.substr(0, colon);
   if (colon == std::string_view::npos || word.find('/') != std::string_view::npos) {
     spec.path = unescape_commas(head);  // the text has no BACKEND, only a path
-    if (spec.path.empty()) return tier_error(text, "it names no path");
+    if (spec.path.empty()) return tier_error(text, "it has no path");
     return success();
   }
   spec.path = unescape_commas(head.substr(colon + 1));
@@ -168,7 +168,7 @@ Result<void> split_backend(std::string_view text, std::string_view head, TierSpe
     std::vector<std::string_view> names{"direct"};
     for (const BackendInfo* info : backend_registry().present()) names.push_back(info->name);
     Error error = unknown_name("back end", word, names);
-    error.what += " (in tier '" + std::string(text) + "'; a path with ':' in it starts with / or ./)";
+    error.what += " (in tier '" + std::string(text) + "'; a path that contains ':' must start with / or ./)";
     return error;
   }
   return success();
@@ -245,8 +245,8 @@ void describe_choice(std::string_view head, NamedTiers named, const OptionWord* 
   std::string names;
   for (const OptionWord& tier : named) names += (names.empty() ? "" : ", ") + tier.key;
   note_once(match == nullptr
-                ? "'" + word + "' is a folder: no tier is called so (there are " + names + ")"
-                : "'" + word + "' is the tier " + match->value + "; the folder of that name is ./" + word);
+                ? "'" + word + "' is a folder, and no tier has this name (tiers: " + names + ")"
+                : "'" + word + "' is the tier " + match->value + "; to use the folder, write ./" + word);
 }
 
 }  // namespace
@@ -255,7 +255,7 @@ Result<void> check_named_tier(std::string_view name, std::string_view spec) {
   if (!is_tier_name(name))
     return make_error(
         Errc::invalid_argument,
-        "'" + std::string(name) + "' is not a name for a tier: use letters, digits, '_', '-' and '.'");
+        "'" + std::string(name) + "' is not a valid tier name: use letters, digits, '_', '-' and '.'");
   PENSTOCK_ASSIGN(const TierText parts, split_text(spec));
   if (parts.head.find(':') == std::string_view::npos && parts.head.find('/') == std::string_view::npos)
     return tier_error(spec, "tier '" + std::string(name) + "' needs BACKEND:PATH or a path with a '/'");
@@ -308,7 +308,7 @@ Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const s
     PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
     PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
     if (!spec.name.empty() && names.contains(spec.name))
-      return tier_error(text, "another tier is called '" + spec.name + "', too");
+      return tier_error(text, "another tier has the name '" + spec.name + "', too");
     const std::string default_name = tier.name;
     for (int n = 2; tier.name == taken_name || !names.insert(tier.name).second; ++n)
       tier.name = default_name + "-" + std::to_string(n);

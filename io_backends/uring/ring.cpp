@@ -36,7 +36,7 @@ std::string ring_memory_remedy(int sys_errno) {
   if (sys_errno != ENOMEM || ::geteuid() == 0) return "";  // root may lock any amount of memory
   const std::string limit = byte_limit_text(RLIMIT_MEMLOCK);
   return limit.empty() ? ""
-                       : "; the rings of all threads together need locked memory: raise ulimit -l" + limit +
+                       : "; the rings of all threads need locked memory: raise ulimit -l" + limit +
                              ", or choose fewer --threads or a smaller --depth";
 }
 

@@ -93,7 +93,7 @@ inline constexpr OptionSpec kSeedOption{.name = "seed",
                                         .role = OptionRole::repeat,
                                         .type = OptionType::integer,
                                         .value = "N",
-                                        .help = "of everything random; drawn and recorded if absent",
+                                        .help = "random seed (default: random, recorded)",
                                         .group = "Record",
                                         .at_least = 0};
 

@@ -41,7 +41,7 @@ const Collected* find_row(const std::vector<Collected>& rows, std::string_view n
 }
 
 Error wrong_usage(const CommandInfo& command, std::string_view why) {
-  return make_error(Errc::invalid_argument, "{}; usage: {} (penstock {} --help tells more)", why,
+  return make_error(Errc::invalid_argument, "{}; usage: {} (for help: penstock {} --help)", why,
                     command.synopsis, command.name);
 }
 
@@ -75,7 +75,7 @@ Result<void> check_leftovers(const CommandInfo& command, const std::vector<std::
     if (word == "--") continue;
     return wrong_usage(command, command.arguments.empty()
                                     ? fmt::format("'{}' takes no arguments, not '{}'", command.name, word)
-                                    : fmt::format("one argument too many: '{}'", word));
+                                    : fmt::format("unexpected argument '{}'", word));
   }
   return success();
 }
@@ -100,7 +100,7 @@ Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcom
     std::vector<std::string_view> subcommands_with_it;
     for (const CommandInfo* other : subcommands_of(command))
       if (find_option(*other, name) != nullptr) subcommands_with_it.push_back(last_word(*other));
-    return make_error(Errc::invalid_argument, "'penstock {}' takes no --{}: it is an option of {}",
+    return make_error(Errc::invalid_argument, "'penstock {}' has no option --{}: it is an option of {}",
                       subcommand.name, name, fmt::join(subcommands_with_it, ", "));
   }
   std::erase_if(rows, [](const Collected& row) { return row.spec == nullptr; });
@@ -133,12 +133,11 @@ Result<void> check_single_numbers(const CommandInfo& command, const std::vector<
     const Collected* const row = find_row(rows, word.key);
     if (row == nullptr || row->spec->type != OptionType::integer) continue;
     if (parse_count(word.value).ok() || !parse_list(word.value).ok()) continue;
-    return make_error(
-        Errc::invalid_argument,
-        "--{0} takes one number, not the list '{1}'; penstock sweep FILE.yaml runs {2} with "
-        "each, if FILE.yaml has the other flags in 'fixed', and contains: {{name: {0}, command: {2}, "
-        "nouns: {3}, grid: {{{0}: [{1}]}}}}",
-        word.key, word.value, command.name, one_line(Json(arguments)));
+    return make_error(Errc::invalid_argument,
+                      "--{0} takes one number, not the list '{1}'. To run {2} with each value, put the other "
+                      "flags into 'fixed' of a sweep file that contains {{name: {0}, command: {2}, nouns: "
+                      "{3}, grid: {{{0}: [{1}]}}}}, then run: penstock sweep FILE.yaml",
+                      word.key, word.value, command.name, one_line(Json(arguments)));
   }
   return success();
 }
@@ -154,7 +153,7 @@ Result<void> check_argument_count(const CommandInfo& command, const std::vector<
   if (command.subcommands != nullptr || arguments.size() < fewest_arguments)
     return wrong_usage(command, fmt::format("'{}' needs {}", command.name, command.arguments));
   if (arguments.size() > most_arguments)
-    return wrong_usage(command, fmt::format("'{}' is one word too many", arguments[most_arguments]));
+    return wrong_usage(command, fmt::format("unexpected argument '{}'", arguments[most_arguments]));
   return success();
 }
 

@@ -66,7 +66,7 @@ TEST(Subcommand, MayFollowItsOptions) {
 }
 
 TEST(Subcommand, RefusesOptionsOfOthersAndNamesThem) {
-  EXPECT_ERRC(Errc::invalid_argument, parsed({"ls", "--step", "3"}), "'penstock store ls' takes no --step");
+  EXPECT_ERRC(Errc::invalid_argument, parsed({"ls", "--step", "3"}), "'penstock store ls' has no option --step");
   EXPECT_ERRC(Errc::invalid_argument, parsed({"ls", "-o", "x"}), "--output: it is an option of save");
   EXPECT_ERRC(Errc::invalid_argument, parsed({"ls", "--keep", "1"}), "save, gc");
   EXPECT_ERRC(Errc::invalid_argument, parsed({"gc", "--cpus", "0"}), "ls");

@@ -149,7 +149,7 @@ std::string zsh_text(std::string_view text) {
 
 void add_zsh_arguments(std::string& out, const CommandInfo& command, std::string_view indent,
                        std::string_view rest) {
-  out += fmt::format("{}_arguments -S '--help[what it does]'", indent);
+  out += fmt::format("{}_arguments -S '--help[show help]'", indent);
   for (const OptionSpec* spec : options_of(command))
     for (const std::string& flag : flags_of(*spec)) {
       const bool has_value = spec->type != OptionType::flag;
@@ -229,10 +229,9 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
       "_penstock() {\n";
   add_zsh_commands(out, "commands", "  ", commands);
   out +=
-      "    'help:what a command does'\n  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n  "
-      "  return\n"
-      "  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n"
-      "    help) _describe command commands ;;\n";
+      "    'help:explain a command'\n  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    "
+      "return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n    "
+      "help) _describe command commands ;;\n";
   for (const CommandInfo* command : commands) {
     out += fmt::format("    {})\n", command->name);
     if (command->subcommands != nullptr) {
@@ -251,7 +250,7 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
 std::string fish_completion(const std::vector<const CommandInfo*>& commands,
                             const ArgumentChoices& arguments) {
   std::string out = "# Written by penstock from its option tables.\n";
-  out += "complete -c penstock -n __fish_use_subcommand -f -a help -d 'what a command does'\n";
+  out += "complete -c penstock -n __fish_use_subcommand -f -a help -d 'explain a command'\n";
   for (const CommandInfo* command : commands)
     out += fmt::format("complete -c penstock -n __fish_use_subcommand -f -a {} -d '{}'\n", command->name,
                        fish_text(command->summary));

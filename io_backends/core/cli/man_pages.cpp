@@ -70,10 +70,9 @@ void add_references(std::string& page, std::span<const CommandInfo* const> comma
 }
 
 constexpr std::string_view kExitStatusSection =
-    ".SH EXIT STATUS\n"
-    "0 when done; 1 when the measured thing failed or a check did not hold; 2 for wrong usage; 77 for what "
-    "this\n"
-    "build or machine lacks; 128 and the signal's number when interrupted.\n";
+    ".SH EXIT STATUS\n0 on success; 1 if the measurement or a check failed; 2 for wrong usage; 77 if this "
+    "build or machine lacks\nsomething that the command needs; 128 plus the signal's number when "
+    "interrupted.\n";
 
 constexpr std::string_view kFilesSection =
     ".SH FILES\n"
@@ -100,8 +99,9 @@ std::string man_page(const CommandInfo& command, std::string_view date) {
 }
 
 std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date) {
-  std::string page =
-      page_head("penstock", "makes training data, moves it, and says what each storage tier can feed", date);
+  std::string page = page_head(
+      "penstock",
+      "generates training data, reads it from each storage tier, and reports how fast each tier is", date);
   page +=
       ".SH SYNOPSIS\n\\fBpenstock\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n.br\n"
       "\\fBpenstock\\fR \\fB\\-\\-version\\fR [\\fB\\-\\-json\\fR]\n";

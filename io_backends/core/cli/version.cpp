@@ -8,14 +8,12 @@ namespace penstock {
 
 std::string overview_text(std::string_view commands, std::string_view back_ends) {
   return fmt::format(
-      "penstock: makes training data, moves it, and says what each storage tier can feed\n\n"
-      "Usage: penstock COMMAND [options]      penstock COMMAND --help      penstock --version "
-      "[--json]\n\nCommands:\n{}"
-      "\nBack ends (TIER is [NAME=]BACKEND:PATH[,option=value...] or a plain path):\n{}"
-      "\nFirst steps:\n"
-      "  penstock demo                                       # the whole story on this machine, ends in a "
-      "report\n"
-      "  penstock generate imagenet --out data --samples 2000   # a data set to try things on\n",
+      "penstock: generates training data, reads it from each storage tier, and reports how fast each tier "
+      "is\n\nUsage: penstock COMMAND [options]      penstock COMMAND --help      penstock --version "
+      "[--json]\n\nCommands:\n{}\nBack ends (TIER is [NAME=]BACKEND:PATH[,option=value...] or a plain "
+      "path):\n{}\nFirst steps:\n  penstock demo                                       # generate, read, "
+      "train and report on this machine\n  penstock generate imagenet --out data --samples 2000   # a data "
+      "set for first tests\n",
       commands, back_ends);
 }
 

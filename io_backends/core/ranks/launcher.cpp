@@ -35,11 +35,10 @@ int env_number(const char* name, int fallback) {
 }
 
 Error no_module_error(std::string_view why) {
-  return make_error(
-      Errc::unsupported,
-      "this needs the MPI module, {}: build Penstock where MPI's headers are (Debian: "
-      "libopenmpi-dev), or start it once, without a launcher, and read files by the back end posix",
-      why);
+  return make_error(Errc::unsupported,
+                    "this needs the MPI module, {}: build it on a machine with MPI's headers (Debian: "
+                    "libopenmpi-dev), or start one process without a launcher and use the back end posix",
+                    why);
 }
 
 }  // namespace
@@ -59,8 +58,8 @@ Result<const MpiModule*> mpi_module() {
   if (!symbol.ok()) return no_module_error("and " + symbol.error().what);
   const MpiModule* table = reinterpret_cast<MpiModuleFunction>(*symbol)();
   if (build_info().version != table->version)
-    return no_module_error(fmt::format("and the one that is there belongs to Penstock {}, not to {}",
-                                       table->version, build_info().version));
+    return no_module_error(fmt::format("and the installed one belongs to Penstock {}, not {}", table->version,
+                                       build_info().version));
   return table;
 }
 
@@ -75,11 +74,11 @@ Result<std::unique_ptr<Communicator>> join_ranks(const Launch& launch) {
   PENSTOCK_ASSIGN(const MpiModule* const module, mpi_module());
   PENSTOCK_ASSIGN(auto ranks, module->join());
   if (ranks->size() != launch.ranks)
-    return make_error(Errc::unsupported,
-                      "{} is {}, but MPI has {} ranks: the launcher belongs to another MPI "
-                      "than the one that Penstock was built with; use that one's mpirun, or srun "
-                      "with a fitting --mpi",
-                      launch.size_variable, launch.ranks, ranks->size());
+    return make_error(
+        Errc::unsupported,
+        "{} is {}, but MPI has {} ranks: the launcher and Penstock use different MPI libraries; use the "
+        "mpirun of the MPI that Penstock was built with, or srun with a matching --mpi",
+        launch.size_variable, launch.ranks, ranks->size());
   return ranks;
 }
 

@@ -27,10 +27,10 @@ Result<void*> module_symbol(const char* file, const char* symbol, int flags) {
   if (module == nullptr) {
     const char* reason = ::dlerror();
     return make_error(Errc::unsupported, "'{}' cannot be opened ({})", path,
-                      reason == nullptr ? "the dynamic linker gives no reason" : reason);
+                      reason == nullptr ? "the dynamic linker gave no reason" : reason);
   }
   if (void* const found = ::dlsym(module, symbol); found != nullptr) return found;
-  return make_error(Errc::unsupported, "'{}' is not a module of this penstock", path);
+  return make_error(Errc::unsupported, "'{}' is not a module of this version of penstock", path);
 }
 
 }  // namespace penstock

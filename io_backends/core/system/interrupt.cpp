@@ -55,7 +55,8 @@ void count_continuing(int /*signal*/) {
 
 // The handler of SIGBUS. Its message names the usual cause: another process has made a mapped file shorter.
 void report_lost_mapping(int /*signal*/) {
-  constexpr char kMessage[] = "penstock: a file in use became shorter while it was mapped (a manifest?)\n";
+  constexpr char kMessage[] =
+      "penstock: a memory-mapped file (perhaps a manifest) was truncated during use\n";
   static_cast<void>(::write(STDERR_FILENO, kMessage, sizeof kMessage - 1) < 0);
   ::_exit(1);
 }
@@ -112,8 +113,8 @@ Result<void> check_interrupt() {
   const int signal = interrupt_signal();
   if (signal == 0 || (ignored_until != nullptr && !ignored_until->load())) return success();
   return make_error(Errc::interrupted, signal == SIGINT    ? "interrupted"
-                                       : signal == SIGHUP  ? "ended with its terminal (SIGHUP)"
-                                       : signal == SIGXCPU ? "at the limit of processor time (ulimit -t)"
+                                       : signal == SIGHUP  ? "ended because its terminal closed (SIGHUP)"
+                                       : signal == SIGXCPU ? "ended at the CPU time limit (ulimit -t)"
                                                            : "terminated");
 }
 

@@ -49,19 +49,18 @@ Result<void> check_measuring_clock() {
   if (first.kernel_before_ns < 0 || last.kernel_after_ns < 0)
     return make_error(Errc::permission_denied,
                       "cannot check the clock of this process: the kernel refuses the system call "
-                      "clock_gettime. Times may be wrong. Allow that call in the seccomp filter");
+                      "clock_gettime, so times may be wrong. Allow that call in the seccomp filter");
 
   const auto passed_ns = double(last.ns - first.ns);
   const auto least_ns = double(last.kernel_before_ns - first.kernel_after_ns);
   const auto most_ns = double(last.kernel_after_ns - first.kernel_before_ns);
   if (passed_ns >= least_ns * (1 - kTolerance) && passed_ns <= most_ns * (1 + kTolerance)) return success();
   const std::string pace =
-      passed_ns == 0 ? "stands still"
-                     : fmt::format("runs {:.3g} times as fast as the kernel's", passed_ns / least_ns);
+      passed_ns == 0 ? "does not advance"
+                     : fmt::format("runs {:.3g} times as fast as the kernel's clock", passed_ns / least_ns);
   const char* preloaded = std::getenv("LD_PRELOAD");
   return make_error(
-      Errc::unsupported,
-      "the clock of this process {}, so the times and speeds that it measures are wrong: {}", pace,
+      Errc::unsupported, "the clock of this process {}, so all measured times and rates are wrong: {}", pace,
       preloaded == nullptr || *preloaded == '\0'
           ? "a library replaces it; run without that library"
           : fmt::format("run without the library that replaces it (LD_PRELOAD is '{}')", preloaded));

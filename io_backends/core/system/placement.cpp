@@ -18,12 +18,12 @@ Result<void> run_on_cpus(std::span<const uint64_t> cpus) {
   const std::vector<uint64_t> allowed = allowed_cpus();
   for (const uint64_t cpu : cpus) {
     if (std::find(allowed.begin(), allowed.end(), cpu) == allowed.end())
-      return make_error(Errc::invalid_argument, "processor {} is not there or not allowed; allowed: {}", cpu,
+      return make_error(Errc::invalid_argument, "CPU {} does not exist or is not allowed; allowed: {}", cpu,
                         cpu_ranges(allowed));
     CPU_SET(cpu, &cpu_mask);
   }
   if (::sched_setaffinity(0, sizeof cpu_mask, &cpu_mask) != 0)
-    return errno_error(errno, "cannot pin to processors", cpu_ranges(cpus));
+    return errno_error(errno, "cannot pin to CPUs", cpu_ranges(cpus));
   return success();
 }
 
@@ -34,11 +34,11 @@ Result<void> run_on_numa_node(uint64_t node) {
   if (!(file >> text)) {
     std::error_code failed;
     const bool has_nodes = std::filesystem::exists("/sys/devices/system/node/node0", failed);
-    if (has_nodes) return make_error(Errc::invalid_argument, "there is no NUMA node {}", node);
-    return make_error(Errc::unsupported,
-                      "cannot read '{}': this kernel or container does not show its NUMA nodes; use --cpus "
-                      "instead of --numa",
-                      path);
+    if (has_nodes) return make_error(Errc::invalid_argument, "NUMA node {} does not exist", node);
+    return make_error(
+        Errc::unsupported,
+        "cannot read '{}': this kernel or container does not show NUMA nodes; use --cpus instead of --numa",
+        path);
   }
   std::string dotted_ranges;  // the kernel's "0-3,8" is "0..3,8" for parse_list()
   for (const char c : text) dotted_ranges += c == '-' ? ".." : std::string(1, c);

@@ -36,9 +36,10 @@ Result<WholeFile> WholeFile::create(const std::string& path, std::string_view wh
   const fs::path folder = target_path.has_parent_path() ? target_path.parent_path() : fs::path(".");
   std::error_code ignored;
   if (!target_path.has_filename() || fs::is_directory(target_path, ignored))
-    return make_error(Errc::invalid_argument, "cannot write {}: '{}' names no file", what, path);
+    return make_error(Errc::invalid_argument, "cannot write {}: '{}' is not a file name", what, path);
   if (!fs::is_directory(folder, ignored))
-    return make_error(Errc::invalid_argument, "cannot write {} '{}': there is no folder '{}'", what, path,
+    return make_error(Errc::invalid_argument,
+                      "cannot write {} '{}': folder '{}' does not exist; create it first", what, path,
                       folder.string());
   const fs::file_status existing = fs::status(target_path, ignored);
   // A pipe or device cannot be replaced by a rename, so it is written directly.
