@@ -26,30 +26,30 @@ constexpr OptionSpec kCopyOptions[] = {
     {.name = "to",
      .role = OptionRole::target,
      .value = "TIER",
-     .help = "where the copy goes: a folder or a TIER",
+     .help = "the target of the copy: a folder or a TIER",
      .group = "Copy"},
     {.name = "replace",
      .role = OptionRole::target,
      .type = OptionType::flag,
-     .help = "begin a copy also in a folder that holds other things, and replace objects of other content; "
-             "another corpus, or the beginning of a copy of one, stays refused",
+     .help = "also copy into a folder that contains other files, and replace objects whose content differs; "
+             "never overwrites a different (or partially copied) corpus",
      .group = "Copy"},
     {.name = "resume",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "fail unless there is a copy of this corpus to resume (a copy resumes without this flag, too)",
+     .help = "fail if there is no partial copy to resume (a copy resumes without this flag, too)",
      .group = "Copy"},
     {.name = "durability",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "visible|file|file_and_name",
      .fallback = "visible",
-     .help = "what survives a power cut when the command ends: nothing promised, bytes, bytes and names",
+     .help = "durability when the command ends: none, file data, or file data and names survive a power loss",
      .group = "Copy"},
     {.name = "scan",
      .role = OptionRole::target,
      .type = OptionType::flag,
-     .help = "take any folder of samples that somebody else made; nothing is written there",
+     .help = "use any folder of files as the data set, read-only",
      .group = "Corpus"},
     kTypesOption,
     kFollowLinksOption,
@@ -83,7 +83,7 @@ Json to_json(const Corpus& corpus, const Tier& to, const CopyOutcome& outcome) {
            {"verdict", !outcome.complete       ? "interrupted"
                        : lacks_objects(corpus) ? "degraded"
                                                : "ok"}};
-  if (lacks_objects(corpus)) row["reason"] = "the scan left out " + corpus.scan->unreadable_text;
+  if (lacks_objects(corpus)) row["reason"] = "the scan skipped " + corpus.scan->unreadable_text;
   if (corpus.scan) row["scan"] = scan_json(*corpus.scan);
   return row;
 }
@@ -98,12 +98,14 @@ std::string to_text(const Corpus& corpus, const Tier& to, const CopyOutcome& out
         fmt::format(", {} {} written, read back and compared",
                     format_rate(double(outcome.bytes_copied) / outcome.seconds, output), rate_unit(output));
   if (outcome.already_there > 0)
-    text += fmt::format("; {} {} there already, and right", format_count(outcome.already_there),
+    text += fmt::format("; {} {} already there and correct", format_count(outcome.already_there),
                         outcome.already_there == 1 ? "was" : "were");
   text +=
-      outcome.complete ? "\n" : "\ninterrupted: no object is half, and the same command goes on from there\n";
+      outcome.complete
+          ? "\n"
+          : "\ninterrupted: every object is complete or absent; to continue, run the same command again\n";
   if (lacks_objects(corpus))
-    text += fmt::format("degraded: the copy lacks what the scan left out, {}\n",
+    text += fmt::format("degraded: the copy lacks the {} that the scan skipped\n",
                         printable(corpus.scan->unreadable_text));
   return text;
 }
@@ -116,14 +118,14 @@ Result<void> check_started(const Corpus& corpus, Tier& to) {
     if (existing.error().code != Errc::not_found) return existing.error();
   }
   return make_error(Errc::not_found,
-                    "there is no copy of {} in '{}' to resume: leave --resume out to start one",
+                    "'{1}' has no partial copy of {0} to resume: to start a copy, leave out --resume",
                     printable(corpus.name), to.root);
 }
 
 Result<int> run_copy(const CommandContext& context) {
   const Options& options = context.options;
   if (!options.given("to"))
-    return make_error(Errc::invalid_argument, "name the copy's target with --to TIER");
+    return make_error(Errc::invalid_argument, "set the target of the copy: --to TIER");
   const bool scan = options.flag("scan");
   PENSTOCK_ASSIGN(Tier to, open_tier(options.text("to"), context.named_tiers));
   PENSTOCK_TRY(check_field_option(options));
@@ -135,7 +137,9 @@ Result<int> run_copy(const CommandContext& context) {
   request.log = note;
   PENSTOCK_ASSIGN(Corpus corpus, open_corpus(context.positionals[0], request));
   if (to.backend_name == "mem")
-    note("'" + to.root + "' is memory of this process: the copy ends with this command");
+    note(
+        "'" + to.root +
+        "' is memory of this process, so the copy would be lost when this command ends: choose another --to");
   if (options.flag("resume")) PENSTOCK_TRY(check_started(corpus, to));
   PENSTOCK_ASSIGN(const CopyOutcome outcome,
                   copy_corpus(corpus, to,
@@ -155,14 +159,13 @@ Result<int> run_copy(const CommandContext& context) {
 
 const CommandInfo command_copy{
     .name = "copy",
-    .summary = "a verified copy of a corpus on another tier; goes on where it stopped",
+    .summary = "copy a corpus to another tier and verify the copy (resumable)",
     .options = kCopyOptions,
     .run = run_copy,
     .synopsis = "penstock copy CORPUS --to TIER [options]",
     .examples =
-        {"penstock copy corpora/imagenet --to fast=/dev/shm/imagenet     # to memory, to measure against",
-         "penstock copy /data/photos --scan --to posix:/mnt/pfs/photos   # somebody else's folder: checksums "
-         "are made"},
+        {"penstock copy corpora/imagenet --to fast=/dev/shm/imagenet     # a copy in memory, as a reference",
+         "penstock copy /data/photos --scan --to posix:/mnt/pfs/photos   # any folder; computes checksums"},
     .arguments = "CORPUS",
 };
 

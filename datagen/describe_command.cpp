@@ -40,7 +40,7 @@ constexpr OptionSpec kDescribeOptions[] = {
     {.name = "scan",
      .role = OptionRole::target,
      .type = OptionType::flag,
-     .help = "take any folder of samples that somebody else made; nothing is written but the FILE of --save",
+     .help = "use any folder of files as the data set, read-only (only --save FILE is written)",
      .group = "Corpus"},
     kTypesOption,
     kFollowLinksOption,
@@ -48,22 +48,20 @@ constexpr OptionSpec kDescribeOptions[] = {
     {.name = "checksum",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "with --scan: read every sample and keep its CRC32C, so that verify can compare",
+     .help = "with --scan: read every sample and store its CRC32C, so that verify can check it",
      .group = "Corpus"},
     kManifestOption,
     {.name = "save",
      .role = OptionRole::output,
      .value = "FILE",
-     .help =
-         "with --scan: keep the manifest there, for --manifest; of files that exist, only an empty one or "
-         "a manifest is replaced",
+     .help = "with --scan: save the manifest to this file, for --manifest; replaces only an empty file or a "
+             "manifest",
      .group = "Corpus"},
     kThreadsOption,
     {.name = "content",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help =
-         "read samples: how hard they are to decode, how far they compress, which blocks are empty or equal",
+     .help = "read samples and report decoding cost, compressibility, and empty or duplicate blocks",
      .group = "Content"},
     {.name = "list-bad",
      .role = OptionRole::output,
@@ -76,7 +74,7 @@ constexpr OptionSpec kDescribeOptions[] = {
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
-     .help = "with --content: how many to read, drawn evenly (if not given, as many as 256 MiB hold)",
+     .help = "with --content: number of samples to read, evenly spread (default: up to 256 MiB)",
      .group = "Content",
      .at_least = 1},
     {.name = "seed",
@@ -84,7 +82,7 @@ constexpr OptionSpec kDescribeOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "0",
-     .help = "with --content: draws other samples",
+     .help = "with --content: seed for the choice of samples",
      .group = "Content",
      .at_least = 0},
 };
@@ -199,7 +197,7 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
 }
 
 std::string describe_origin(const ManifestFacts& facts) {
-  if (facts.recipe == "scan") return "scanned: somebody else's data";
+  if (facts.recipe == "scan") return "scanned folder";
   std::string text = fmt::format("generate {}, seed {}", facts.recipe, facts.seed);
   for (const auto& [key, value] : facts.settings) text += fmt::format(", {}={}", key, value);
   return text;
@@ -217,7 +215,7 @@ std::string describe_labels(const ManifestFacts& facts, const Description& found
     text += fmt::format("; {} without samples", format_count(facts.label_names.size() - found.labels_used));
   if (found.unlabelled_samples > 0)
     text += fmt::format("; {} without a label", count_of(found.unlabelled_samples, "sample"));
-  if (from_folders > 0) text += fmt::format("; by name of the folder: {}", format_count(from_folders));
+  if (from_folders > 0) text += fmt::format("; by folder name: {}", format_count(from_folders));
   return text;
 }
 
@@ -228,7 +226,7 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
   Table facts({{"corpus", Align::left}, {printable(corpus.name), Align::left}});
   facts.row({"where", fmt::format("{} ({}, tier {})", printable(corpus.tier.root), corpus.tier.backend_name,
                                   corpus.tier.name)});
-  facts.row({"made by", describe_origin(manifest.facts())});
+  facts.row({"source", describe_origin(manifest.facts())});
   facts.row(
       {"samples", fmt::format("{} {} in {} ({}{})", format_count(manifest.samples()), manifest.facts().codec,
                               count_of(manifest.objects(), "object"), manifest.facts().format,
@@ -236,12 +234,12 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
   if (corpus.scan) facts.row({"extensions", extensions_text(count_extensions(manifest))});
   facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(double(found.bytes)), format_count(found.bytes))});
   if (found.samples_in_forms > 0)
-    facts.row({"stored",
-               fmt::format(
-                   "{} in compressed streams or chunks. A read of one fetches {} for {} of sample (averages)",
-                   count_of(found.samples_in_forms, "sample"),
-                   bytes(double(found.fetched_bytes) / double(found.samples_in_forms)),
-                   bytes(double(found.bytes_in_forms) / double(found.samples_in_forms)))});
+    facts.row(
+        {"stored",
+         fmt::format("{0} in compressed streams or chunks; on average, reading {2} of sample fetches {1}",
+                     count_of(found.samples_in_forms, "sample"),
+                     bytes(double(found.fetched_bytes) / double(found.samples_in_forms)),
+                     bytes(double(found.bytes_in_forms) / double(found.samples_in_forms)))});
   if (corpus.scan && !corpus.scan->array.empty())
     facts.row({"array", printable(corpus.scan->array) +
                             (corpus.scan->array_names_differ ? ", and others in other objects" : "")});
@@ -310,10 +308,9 @@ Result<void> check_is_finished(const std::string& file) {
     if (!std::filesystem::exists(root / name, failed)) continue;
     PENSTOCK_ASSIGN(Tier tier, open_tier(folder_spec(root)));
     const std::string unfinished = finish_advice(tier);
-    return make_error(Errc::invalid_argument,
-                      "if the objects that are there are the whole data set, remove '{}' first; '{}' {}",
-                      (root / name).native(), root.native(),
-                      unfinished.empty() ? "is unfinished" : unfinished);
+    return make_error(
+        Errc::invalid_argument, "if the existing objects are the whole data set, remove '{}' first; '{}' {}",
+        (root / name).native(), root.native(), unfinished.empty() ? "is unfinished" : unfinished);
   }
   return success();
 }
@@ -332,15 +329,14 @@ Result<void> check_replaceable(const std::string& file) {
             .ends_with(fmt::format("/{}", kManifestName)))
       return success();
     std::ifstream existing(path, std::ios::binary);
-    if (!existing) return errno_error(errno, "--save would replace, and cannot read,", file);
+    if (!existing) return errno_error(errno, "--save would replace a file that cannot be read:", file);
     std::array<char, manifest_layout::kMagic.size()> begin{};
     existing.read(begin.data(), begin.size());
     if (existing.gcount() == 0 || begin == manifest_layout::kMagic) return success();
   }
-  return make_error(Errc::invalid_argument,
-                    "'{}' exists and is no manifest, which is all that --save replaces: name "
-                    "another file",
-                    file);
+  return make_error(
+      Errc::invalid_argument,
+      "'{}' exists and is not a manifest, and --save replaces only manifests: name another file", file);
 }
 
 // Refuses to replace an object of the corpus. check_replaceable() does not notice an object that is empty, or
@@ -362,7 +358,7 @@ Result<void> check_is_no_object(Corpus& corpus, const std::string& file, std::st
     if (corpus.manifest.object_name(i, scratch) == name)
       return make_error(
           Errc::invalid_argument,
-          "'{}' is an object of the set, which --{} does not replace: name a file outside of '{}'", file,
+          "'{}' is an object of the data set, and --{} does not replace those: name a file outside '{}'", file,
           option, corpus.tier.root);
   return success();
 }
@@ -379,13 +375,13 @@ Result<void> check_save(const Options& options) {
   const auto existing = Manifest::open(file);
   if (existing.ok() && existing->facts().recipe != "scan" && existing->check().ok())
     return make_error(Errc::invalid_argument,
-                      "'{}' is the manifest of a data set of '{}' with seed {}, and --save would "
-                      "replace it by one that knows neither: name another file, or remove it first",
+                      "'{}' is the manifest of a data set of recipe '{}' with seed {}, and --save would lose "
+                      "both: name another file, or remove it first",
                       file, existing->facts().recipe, existing->facts().seed);
   if (options.flag("checksum") || !existing.ok() || !existing->facts().checksums) return success();
   return make_error(Errc::already_exists,
-                    "'{}' is a manifest with checksums, and without --checksum --save would "
-                    "replace it by one that has none: add --checksum, or name another file",
+                    "'{}' is a manifest with checksums, and --save without --checksum would lose them: add "
+                    "--checksum, or name another file",
                     file);
 }
 
@@ -394,8 +390,8 @@ Result<void> check_nothing_left_out(const Corpus& corpus, const std::string& fil
   if (!corpus.scan || corpus.scan->unreadable_objects == 0 || !std::filesystem::exists(file))
     return success();
   return make_error(Errc::already_exists,
-                    "'{}' exists, and --save would replace it by a manifest without the {} "
-                    "that could not be read: repair or remove these, or name another file",
+                    "'{}' exists, and the new manifest would lack the {} that could not be read: repair or "
+                    "remove them, or name another file",
                     file, count_of(corpus.scan->unreadable_objects, "object"));
 }
 
@@ -461,7 +457,7 @@ Result<int> run_describe(const CommandContext& context) {
                                               .seed = uint64_t(options.integer("seed")),
                                               .progress = context.output.progress}));
     if (content->unreadable_samples > 0)
-      warn(fmt::format("{} of {} samples could not be read and are left out of the content; the first: {}",
+      warn(fmt::format("{} of {} samples could not be read and were skipped; the first: {}",
                        format_count(content->unreadable_samples),
                        format_count(content->samples + content->empty_samples + content->unreadable_samples),
                        content->first_failure));
@@ -485,14 +481,13 @@ Result<int> run_describe(const CommandContext& context) {
 
 const CommandInfo command_describe{
     .name = "describe",
-    .summary = "what is in a corpus or any folder: count, bytes, sizes, formats, labels",
+    .summary = "describe a corpus or any folder: sample count, bytes, sizes, formats, labels",
     .options = kDescribeOptions,
     .run = run_describe,
     .synopsis = "penstock describe CORPUS|DIR [--scan] [--checksum] [--content] [options]",
     .examples =
-        {"penstock describe corpora/imagenet --content       # a corpus that `generate` or `copy` made, read",
-         "penstock describe /data/photos --scan --checksum --save photos.manifest   # somebody else's "
-         "folder"},
+        {"penstock describe corpora/imagenet --content       # reads a corpus made by `generate` or `copy`",
+         "penstock describe /data/photos --scan --checksum --save photos.manifest   # any folder"},
     .arguments = "CORPUS",
 };
 

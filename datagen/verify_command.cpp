@@ -49,7 +49,7 @@ constexpr OptionSpec kVerifyOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "1000",
-     .help = "how many wrong objects to name; all are counted (0: name all)",
+     .help = "number of failed objects to list (0: all); all are counted",
      .group = "Output",
      .at_least = 0},
 };
@@ -116,7 +116,8 @@ Result<Findings> check_all(Corpus& corpus, unsigned threads, uint64_t most_liste
     else if (extra.error().code == Errc::interrupted)
       done = extra.error();
     else
-      warn(fmt::format("could not list objects that the manifest lacks: {}", extra.error().message()));
+      warn(fmt::format("could not look for objects that are not in the manifest: {}",
+                       extra.error().message()));
   }
   if (!done.ok() && done.error().code != Errc::interrupted) return done.error();
   findings.complete = done.ok();
@@ -177,7 +178,7 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
     table.row({printable(corpus.manifest.object_name(problem.object, scratch)),
                std::string(object_state_name(problem.state)), printable(problem.detail)});
   for (const std::string& name : findings.extra.first_names)
-    table.row({printable(name), "extra", "not in the manifest; not counted as wrong"});
+    table.row({printable(name), "extra", "not in the manifest; not counted as failures"});
   if (findings.extra.count > findings.extra.first_names.size())
     table.row(
         {"...", "extra",
@@ -185,7 +186,7 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   std::string text = table.empty() ? "" : table.text() + "\n";
   const uint64_t listed = findings.problems.size();
   if (findings.wrong_objects() > listed)
-    text += fmt::format("... and {} more; --list 0 names them all\n",
+    text += fmt::format("... and {} more; to list all: --list 0\n",
                         format_count(findings.wrong_objects() - listed));
   text += fmt::format("{}: {} of {} checked, {} {}", printable(corpus.name),
                       format_count(findings.checked_objects), count_of(corpus.manifest.objects(), "object"),
@@ -198,7 +199,7 @@ void print_table(const Corpus& corpus, const Findings& findings, const Output& o
   if (findings.extra.count > 0) text += fmt::format("; {} extra", format_count(findings.extra.count));
   text += fmt::format(" ({} read in {})\n", format_bytes(double(findings.bytes_read), output),
                       format_seconds(findings.seconds));
-  if (!findings.complete) text += "interrupted: the rest was not checked\n";
+  if (!findings.complete) text += "interrupted: the remaining objects were not checked\n";
   print_text(text);
 }
 
@@ -208,20 +209,19 @@ std::string remedy(const Corpus& corpus, const Findings& findings, bool own_mani
   const auto count = [&](ObjectState state) { return findings.counts[size_t(state)]; };
   const bool all_unreadable = count(ObjectState::unreadable) == findings.wrong_objects();
   if (all_unreadable && !own_manifest)
-    return "unreadable objects may be undamaged: look at the reasons above first";
+    return "unreadable objects may be intact: check the reasons above first";
   if (!own_manifest || !recipe_registry().find(recipe).ok())
-    return "to repair it, copy the wrong objects again from their source";
+    return "to repair the corpus, copy the failed objects again from their source";
   if (all_unreadable)
     return fmt::format(
-        "what is unreadable may be whole: look at its permissions and at the device first; what is lost is "
-        "made again, once it is removed, by: penstock generate {} --out {} --resume",
+        "unreadable objects may be intact: check their permissions and the device first. To replace lost "
+        "objects, remove them, then run: penstock generate {} --out {} --resume",
         recipe, shell_word(corpus.tier.spec));
   const bool has_wrong_bytes = count(ObjectState::wrong_bytes) > 0;
-  return fmt::format("to repair it{}: penstock generate {} --out {} --resume",
-                     has_wrong_bytes
-                         ? ", remove the objects that are wrong_bytes (--resume only checks sizes), and make "
-                           "what is missing again"
-                         : "",
+  return fmt::format("to repair the corpus{}: penstock generate {} --out {} --resume",
+                     has_wrong_bytes ? ", remove the objects listed as wrong_bytes (--resume only checks "
+                                       "sizes), then generate the missing objects again"
+                                     : "",
                      recipe, shell_word(corpus.tier.spec));
 }
 
@@ -243,12 +243,11 @@ Result<int> run_verify(const CommandContext& context) {
   if (findings.wrong_objects() > 0 || !findings.complete) return 1;
   if (checks_every_byte(corpus.manifest)) return 0;
   const bool has_sample_checksums = corpus.manifest.facts().checksums;
-  note(fmt::format("{} (describe --scan --checksum --save makes a manifest that holds both)",
-                   has_sample_checksums
-                       ? "the manifest holds checksums of samples alone: the bytes around them, such as "
-                         "headers and labels, could not be verified"
-                       : "the manifest holds no checksums, of samples or of objects: every object is there "
-                         "with the right size, but its bytes could not be verified"));
+  note(fmt::format("{} (for a manifest with both: describe --scan --checksum --save)",
+                   has_sample_checksums ? "the manifest has checksums of samples only: the bytes around "
+                                          "them, such as headers and labels, could not be verified"
+                                        : "the manifest has no checksums: every object exists with the right "
+                                          "size, but its bytes could not be verified"));
   return has_sample_checksums ? 0 : 77;
 }
 
@@ -256,11 +255,10 @@ Result<int> run_verify(const CommandContext& context) {
 
 const CommandInfo command_verify{
     .name = "verify",
-    .summary = "whether every object of a corpus is there and every checksum right; names what is not",
+    .summary = "check that every object exists and matches its checksum; list failures",
     .options = kVerifyOptions,
     .run = run_verify,
-    .synopsis =
-        "penstock verify CORPUS [options]        exit 0: all right, 1: not, 77: no checksums to compare with",
+    .synopsis = "penstock verify CORPUS [options]        exit 0: intact, 1: failures, 77: no checksums",
     .examples = {"penstock verify corpora/imagenet                # reads everything once",
                  "penstock verify /mnt/photos --manifest photos.manifest --json   # a read-only folder"},
     .arguments = "CORPUS",

@@ -123,7 +123,7 @@ class Copy(CorpusTest):
         self.assertEqual((to / "dog" / "mine.txt").read_text(), "x")
         other = self.corpus("other", files=3)
         self.fails("copy", other, "--to", to, words=[message("other-corpus-there")])
-        self.fails("copy", other, "--to", to, "--replace", words=[message("other-corpus-there"), "--replace is for folders that are no corpus"])
+        self.fails("copy", other, "--to", to, "--replace", words=[message("other-corpus-there"), "--replace works only for folders without a corpus"])
         self.assertIn(message("other-corpus-there"), " ".join(self.run_cli("copy", "--help").stdout.split()))
 
     def test_the_obstacle_is_named(self):
@@ -192,7 +192,7 @@ class Copy(CorpusTest):
                 self.fails("copy", root, "--to", below, *words, code=2, words=["is a file or below one; --to takes a folder"])
         (self.dir / "link").symlink_to("nowhere")
         for below in ("link", self.dir / "link" / "below"):
-            self.fails("copy", root, "--to", below, code=2, words=[f"'{self.dir}/link' is a link to nothing ('nowhere')", "--to"])
+            self.fails("copy", root, "--to", below, code=2, words=[f"'{self.dir}/link' is a broken link to 'nowhere'", "--to"])
         self.assertFalse((self.dir / "x").exists())
 
 

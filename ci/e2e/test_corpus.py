@@ -32,8 +32,8 @@ class Describe(CorpusTest):
         before = self.tree(root)
         for file, words in ((root / "cat" / "0001.jpg", ["no manifest", "another file"]), ("notes.txt", ["no manifest"]),
                             ("fifo", ["no manifest"]), ("to.jpg", ["no manifest"]), (root, ["not the folder"]),
-                            (root / "cat" / "empty.jpg", ["object of the set"]),
-                            (root / "dog" / ".." / "cat" / "empty.jpg", ["object of the set"])):
+                            (root / "cat" / "empty.jpg", ["object of the data set"]),
+                            (root / "dog" / ".." / "cat" / "empty.jpg", ["object of the data set"])):
             self.fails("describe", root, "--scan", "--checksum", "--save", file, code=2, words=[file, *words])
         self.assertEqual(self.tree(root), before)
         self.assertEqual((self.dir / "notes.txt").read_text(), "years of work")
@@ -182,7 +182,7 @@ class Describe(CorpusTest):
         output = self.run_cli("describe", "made", "--content", "--samples", 5000)
         self.assertIn(message("all-samples-read", n=60), output.stderr)
         text = self.run_cli("describe", "made", "--content", "--samples", 7).stdout
-        for words in ("7 of 60 samples", "0% with restart intervals", "ns a pixel", "zstd -3", "0 all zero, 0 copies"):
+        for words in ("7 of 60 samples", "0% with restart intervals", "ns per pixel", "zstd -3", "0 contain only zeros, 0 are copies"):
             self.assertIn(words, text)
 
     def test_content_of_what_storage_could_spare(self):
@@ -219,13 +219,13 @@ class Describe(CorpusTest):
         (root / "cat" / "torn.tfrecord").write_bytes(b"x")
         for args in (("describe", "--content"), ("describe", "--checksum", "--save", "m"), ("copy", "--to", self.dir / "copy")):
             done = self.run_cli(args[0], root, "--scan", *args[1:])
-            self.assertIn("1 link that leads nowhere (first: 'cat/lost.jpg')", done.stderr)
+            self.assertIn("1 broken link (first: 'cat/lost.jpg')", done.stderr)
             self.assertIn(message("objects-unreadable", n=1, name="cat/torn.tfrecord"), done.stderr)
         self.assertEqual(len(self.tree(self.dir / "copy")) - 1, FILES + 1)
         self.run_cli("verify", root, "--manifest", "m")
         [record] = self.records("read", root, "--scan", "--repeat", 1, "--min-time", "1ms", "--threads", 1)
         self.assertEqual(record["verdict"], "degraded")
-        self.assertIn("the scan left out 1 that cannot be read ('cat/torn.tfrecord'", record["reason"])
+        self.assertIn("the scan skipped 1 that cannot be read ('cat/torn.tfrecord'", record["reason"])
         content = self.records("describe", root, "--scan", "--content")[0]["content"]
         self.assertEqual((content["samples"], content["empty"], content["unreadable"]), (FILES, 1, 0))
 

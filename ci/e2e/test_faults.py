@@ -161,7 +161,7 @@ class Faults(penstock_cli.CliTest):
                 flip(label, LABELS[name](label.read_bytes()))
             done = self.resume(name)
             wrong = 6 if name in LABELS else 5
-            self.assertIn(f"{wrong} objects of the earlier run were missing or wrong and were made again", done.stderr)
+            self.assertIn(f"{wrong} objects of the earlier run were missing or wrong and were generated again", done.stderr)
             self.assertIn(message("kept-samples", n=(len(there) - wrong) * FORMATS[name][2] // 24), done.stdout)
 
     def small_disk(self, name):

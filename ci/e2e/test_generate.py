@@ -173,7 +173,7 @@ class Stopped(GenerateTest):
         content[100] ^= 1
         pictures[2].write_bytes(content)
         done = self.generate(out, self.SAMPLES, "--resume")
-        self.assertIn("3 objects of the earlier run were missing or wrong and were made again", done.stderr)
+        self.assertIn("3 objects of the earlier run were missing or wrong and were generated again", done.stderr)
         self.assertRegex(done.stdout, "kept 1[89][0-9] samples")
         self.assert_same_tree(out, self.whole)
 
@@ -286,8 +286,8 @@ class Words(GenerateTest):
 
     def test_what_comes_out_otherwise_is_said(self):
         words = ("generate", "imagenet", "--out", "out", "--dry-run")
-        self.assertRegex(self.run_cli(*words, "--bytes", 5).stderr, "one sample is the least, and takes about [0-9.]+ KiB")
-        self.assertNotIn("least", self.run_cli(*words, "--bytes", "1MB").stderr)
+        self.assertRegex(self.run_cli(*words, "--bytes", 5).stderr, "one sample takes about [0-9.]+ KiB")
+        self.assertNotIn("one sample takes", self.run_cli(*words, "--bytes", "1MB").stderr)
         shards = ("--format", "tfrecord", "--set", "shards=20", "--samples")
         self.assertIn(message("samples-make-shards", n=10), self.run_cli(*words, *shards, 10).stderr)
         self.assertEqual(self.run_cli(*words, *shards, 20).stderr, "")

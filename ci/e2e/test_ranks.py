@@ -248,7 +248,7 @@ class Generating(RanksTest):
         words = (*SMALL, "--format", "tfrecord", "--set", "shards=2")
         self.generate(1, "alone", words=words)
         _, done = self.generate(4, "four", words=words)
-        self.assertEqual(done.stderr.count("2 objects for 4 ranks: 2 of them have nothing to make"), 1, done.stderr)
+        self.assertEqual(done.stderr.count("2 objects for 4 ranks: 2 of them have no work"), 1, done.stderr)
         self.assert_same_tree("alone", "four")
 
     def begin(self, ranks, out):

@@ -92,10 +92,9 @@ Result<void> check_cache_request(const Tier& tier, CacheRequest requested) {
       std::any_of(spec.options.begin(), spec.options.end(),
                   [](const OptionWord& word) { return word.key == "keep" && word.value == "1"; });
   if (!keeps_mappings) return success();
-  return make_error(Errc::invalid_argument,
-                    "tier '" + tier.name +
-                        "' leaves objects mapped (keep=1), and what is mapped stays in memory: leave "
-                        "keep=1 out, or --cache cold");
+  return make_error(Errc::invalid_argument, "tier '" + tier.name +
+                                                "' keeps objects mapped (keep=1), and mapped objects stay in "
+                                                "memory: leave out keep=1 or --cache cold");
 }
 
 CacheControl::CacheControl(const Tier& tier, const Manifest& manifest, const SampleList& samples,

@@ -141,8 +141,8 @@ struct ChunkOpener::Inflater {
 };
 
 std::string chunk_filter_name(uint64_t number) {
-  constexpr std::array<std::string_view, 7> kNames{"",     "deflate", "shuffle",     "Fletcher's checksum",
-                                                   "szip", "n-bit",   "scale-offset"};
+  constexpr std::array<std::string_view, 7> kNames{
+      "", "deflate", "shuffle", "the Fletcher-32 checksum", "szip", "n-bit", "scale-offset"};
   if (number > 0 && number < kNames.size()) return std::string(kNames[size_t(number)]);
   // Names from The HDF Group's registry of filters.
   struct Registered {
@@ -230,7 +230,7 @@ Result<std::span<const std::byte>> ChunkOpener::undo(const ChunkFilter& filter,
   if (filter.number == ChunkFilter::kShuffle) {
     // HDF5's library refuses these, too (H5Zshuffle.c).
     if (filter.parameters.size() != 1 || filter.parameters.front() == 0)
-      return damaged("its filter shuffle has no size of an element");
+      return damaged("its shuffle filter has no element size");
     unshuffle(bytes, into, filter.parameters.front());
     return std::span<const std::byte>(into);
   }

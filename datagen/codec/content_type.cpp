@@ -82,7 +82,7 @@ constexpr Magic kMagics[] = {
 
 constexpr ContentType kBmp{"a BMP picture", kConvert};
 constexpr ContentType kZlib{"zlib data", kDecompress};
-constexpr ContentType kHtml{"a page of HTML", "download the file again"};
+constexpr ContentType kHtml{"an HTML page", "download the file again"};
 constexpr ContentType kSafetensors{"a safetensors file", ""};
 constexpr ContentType kXml{"XML", ""};
 constexpr ContentType kJson{"JSON text", ""};

@@ -35,8 +35,8 @@ TEST(ContentType, IsTheOneThatTheFirstBytesSay) {
   EXPECT_EQ(name_of("\0\0\0\x1c"
                     "ftypisom"s),
             "an MP4 video");
-  EXPECT_EQ(name_of("  \n<!DOCTYPE HTML>"), "a page of HTML");
-  EXPECT_EQ(name_of("\xef\xbb\xbf<html>"s), "a page of HTML");
+  EXPECT_EQ(name_of("  \n<!DOCTYPE HTML>"), "an HTML page");
+  EXPECT_EQ(name_of("\xef\xbb\xbf<html>"s), "an HTML page");
   EXPECT_EQ(name_of("version https://git-lfs.github.com/spec/v1\n"),
             "a Git LFS pointer in place of the data");
   EXPECT_EQ(name_of("PAR1\x15"), "a Parquet file");

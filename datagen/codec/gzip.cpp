@@ -73,7 +73,7 @@ struct GzipMaker::State {
       stream.next_out = bytes_of(out);
       stream.avail_out = limited_count(out.size());
       if (deflate(&stream, flush_mode) == Z_STREAM_ERROR)
-        return make_error(Errc::internal, "zlib cannot compress: the state of its stream is inconsistent");
+        return make_error(Errc::internal, "zlib cannot compress: its stream state is inconsistent");
       has_more = stream.avail_out == 0;
       const size_t out_bytes = out.size() - stream.avail_out;
       if (out_bytes > 0) PENSTOCK_TRY(sink(std::span<const std::byte>(out).first(out_bytes)));
@@ -161,7 +161,7 @@ Result<void> StreamInflater::begin_at(const AccessPoint& point, std::byte byte_b
   constexpr int kRawBits = -15;
   if (point.bits >= 8 || point.window.size() > kDeflateWindowBytes ||
       inflateReset2(&stream, kRawBits) != Z_OK)
-    return make_error(Errc::corrupt, "no place where inflating can begin");
+    return make_error(Errc::corrupt, "no position where decompression can start");
   if (point.bits != 0) inflatePrime(&stream, int(point.bits), int(byte_before) >> (8 - point.bits));
   if (!point.window.empty())
     inflateSetDictionary(&stream, bytes_of(point.window), static_cast<uInt>(point.window.size()));
@@ -186,10 +186,10 @@ Result<StreamInflater::Step> StreamInflater::step(std::span<const std::byte> in,
   stream.next_out = out_bytes == 0 ? bytes_of({&unused_byte, 1}) : bytes_of(out);
   stream.avail_out = out_bytes;
   const int status = inflate(&stream, stop_at_block_end ? Z_BLOCK : Z_NO_FLUSH);
-  if (status == Z_MEM_ERROR) return make_error(Errc::exhausted, "no memory to inflate");
+  if (status == Z_MEM_ERROR) return make_error(Errc::exhausted, "no memory to decompress");
   if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
     return make_error(Errc::corrupt, "the {} data are damaged: {}", state_->name(),
-                      stream.msg != nullptr ? stream.msg : "zlib gives no reason");
+                      stream.msg != nullptr ? stream.msg : "zlib reports no reason");
   // zlib's data_type: 128 after the end of a block, 64 in the last block.
   constexpr int kBlockEnded = 128;
   constexpr int kLastBlock = 64;

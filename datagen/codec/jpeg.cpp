@@ -270,7 +270,7 @@ struct JpegDecoder::Libjpeg {
     return make_error(Errc::corrupt, "cannot " + decode_task(jpeg.size()) +
                                          (too_large ? ": " + size + " are above the limit of 2^30"
                                                     : ": it claims " + size + ", more than " +
-                                                          (is_arithmetic ? "so few bytes are trusted to hold"
+                                                          (is_arithmetic ? "its few bytes can plausibly hold"
                                                                          : "its bytes can hold")));
   }
 };
@@ -290,8 +290,9 @@ Result<JpegHeader> JpegDecoder::read_header(std::span<const std::byte> jpeg) {
 
 Result<void> JpegDecoder::decode(std::span<const std::byte> jpeg, Image& out, unsigned shrink) {
   if (shrink != 1 && shrink != 2 && shrink != 4 && shrink != 8)
-    return make_error(Errc::invalid_argument, "a JPEG can be shrunk by 1, 2, 4 or 8 while decoding, not by " +
-                                                  std::to_string(shrink));
+    return make_error(
+        Errc::invalid_argument,
+        "a JPEG can be scaled down by 1, 2, 4 or 8 while decoding, not by " + std::to_string(shrink));
   PENSTOCK_TRY(libjpeg_->open(jpeg));
   jpeg_decompress_struct& codec = libjpeg_->codec;
   bool is_decoded = libjpeg_->start(shrink);
@@ -327,11 +328,11 @@ Result<void> JpegDecoder::decode_part(std::span<const std::byte> jpeg, const Pic
   if (!is_inside(part.left, part.width, codec.image_width) ||
       !is_inside(part.top, part.height, codec.image_height)) {
     jpeg_abort_decompress(&codec);
-    return make_error(Errc::invalid_argument, "no part of a picture of " + std::to_string(codec.image_width) +
-                                                  "x" + std::to_string(codec.image_height) +
-                                                  " pixels: " + std::to_string(part.width) + "x" +
-                                                  std::to_string(part.height) + " at " +
-                                                  std::to_string(part.left) + "," + std::to_string(part.top));
+    return make_error(Errc::invalid_argument,
+                      "the crop is outside a picture of " + std::to_string(codec.image_width) + "x" +
+                          std::to_string(codec.image_height) + " pixels: " + std::to_string(part.width) +
+                          "x" + std::to_string(part.height) + " at " + std::to_string(part.left) + "," +
+                          std::to_string(part.top));
   }
   try {
     out.width = part.width;

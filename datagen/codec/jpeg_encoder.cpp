@@ -63,9 +63,9 @@ struct JpegEncoder::State {
     const std::string size = std::to_string(width) + "x" + std::to_string(height) + " pixels";
     if (width == 0 || height == 0 || width > JPEG_MAX_DIMENSION || height > JPEG_MAX_DIMENSION ||
         uint64_t{width} * height > kMostJpegPixels)
-      return make_error(
-          Errc::invalid_argument,
-          "cannot encode a JPEG of " + size + ": a side has 1 to 65500 pixels, and a picture at most 2^30");
+      return make_error(Errc::invalid_argument,
+                        "cannot encode a JPEG of " + size +
+                            ": a side must have 1 to 65500 pixels, and a picture at most 2^30");
     const size_t max_bytes =
         (size_t{width} + 15) / 16 * 16 * ((size_t{height} + 15) / 16 * 16) * kMostBytesPerPixel +
         kMostHeaderBytes;
@@ -147,9 +147,10 @@ JpegEncoder& JpegEncoder::operator=(JpegEncoder&&) noexcept = default;
 
 Result<std::span<const std::byte>> JpegEncoder::encode(const Image& image, int quality) {
   if (quality < 1 || quality > 100)
-    return make_error(Errc::invalid_argument, "JPEG quality is 1 to 100, not " + std::to_string(quality));
+    return make_error(Errc::invalid_argument,
+                      "JPEG quality must be 1 to 100, not " + std::to_string(quality));
   if (image.pixels.size() < size_t{image.width} * image.height * 3)
-    return make_error(Errc::invalid_argument, "the picture has fewer pixels than its width and height give");
+    return make_error(Errc::invalid_argument, "the picture has fewer pixels than width times height");
   PENSTOCK_TRY(state_->prepare(image.width, image.height));
   return state_->finish(state_->write_rgb(image.pixels.data(), quality));
 }
@@ -157,12 +158,12 @@ Result<std::span<const std::byte>> JpegEncoder::encode(const Image& image, int q
 Result<std::span<const std::byte>> JpegEncoder::encode(const YccImage& image, int quantizer_percent,
                                                        unsigned restart_rows) {
   if (quantizer_percent < 1 || quantizer_percent > 5000)
-    return make_error(Errc::invalid_argument, "the JPEG quantizer is scaled by 1 to 5000 percent, not " +
+    return make_error(Errc::invalid_argument, "the JPEG quantizer scale must be 1 to 5000 percent, not " +
                                                   std::to_string(quantizer_percent));
   const size_t luma_bytes = image.stride() * image.padded_height();
   if (image.planes[0].size() < luma_bytes || image.planes[1].size() < luma_bytes / 4 ||
       image.planes[2].size() < luma_bytes / 4)
-    return make_error(Errc::invalid_argument, "the picture has fewer pixels than its width and height give");
+    return make_error(Errc::invalid_argument, "the picture has fewer pixels than width times height");
   PENSTOCK_TRY(state_->prepare(image.width, image.height));
   return state_->finish(state_->write_planes(image.planes[0].data(), image.planes[1].data(),
                                              image.planes[2].data(), image.stride(), quantizer_percent,

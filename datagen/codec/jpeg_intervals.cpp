@@ -40,14 +40,13 @@ size_t find_ff(std::span<const std::byte> bytes, size_t from) {
 template <class Visit>
 Result<size_t> for_each_segment(std::span<const std::byte> jpeg, Visit visit) {
   if (jpeg.size() < 4 || octet_at(jpeg, 0) != 0xff || octet_at(jpeg, 1) != kStartOfImage)
-    return bad_jpeg(0, "is no start of an image");
+    return bad_jpeg(0, "is not a start-of-image marker");
   size_t at = 2;
   while (at + 4 <= jpeg.size()) {
-    if (octet_at(jpeg, at) != 0xff) return bad_jpeg(at, "is no marker");
+    if (octet_at(jpeg, at) != 0xff) return bad_jpeg(at, "is not a marker");
     const uint8_t marker = octet_at(jpeg, at + 1);
     const size_t length = size_t{octet_at(jpeg, at + 2)} * 256 + octet_at(jpeg, at + 3);
-    if (length < 2 || at + 2 + length > jpeg.size())
-      return bad_jpeg(at, "begins a segment that is cut short");
+    if (length < 2 || at + 2 + length > jpeg.size()) return bad_jpeg(at, "a truncated segment starts");
     PENSTOCK_TRY(visit(marker, jpeg.subspan(at + 4, length - 2), at + 4));
     at += 2 + length;
     if (marker == kStartOfScan) return at;
@@ -65,7 +64,7 @@ constexpr size_t kPaddingBytes = 2 * sizeof(uint64_t);
 // The most bits that the loop of find_bits() can pass with one JpegCodes::Skip: kSkipBits for the codes, and
 // up to 16 for the number after the last code.
 constexpr size_t kMostSkippedBits = JpegCodes::kSkipBits + 16;
-constexpr const char* kCannotBeDecoded = "begins an interval that cannot be decoded";
+constexpr const char* kCannotBeDecoded = "an interval starts that cannot be decoded";
 
 // Reads the bits of an interval. JPEG adds a zero byte after each 0xFF; the reader leaves these zeros out,
 // but knows the offset in the JPEG of every byte.
@@ -176,7 +175,7 @@ Result<JpegLayout> jpeg_layout(std::span<const std::byte> jpeg) {
             if (marker == kBaselineFrame && payload.size() >= 6) layout.height_offset = offset + 1;
             return success();
           }));
-  if (layout.height_offset == 0) return bad_jpeg(0, "is no baseline picture");
+  if (layout.height_offset == 0) return bad_jpeg(0, "is not a baseline JPEG");
   JpegInterval interval{layout.header_bytes, 0};
   for (size_t at = find_ff(jpeg, layout.header_bytes); at + 1 < jpeg.size(); at = find_ff(jpeg, at + 1)) {
     if (octet_at(jpeg, at + 1) == 0) continue;
@@ -220,7 +219,7 @@ Result<void> JpegCodes::read_tables(std::span<const std::byte> payload, size_t o
       const size_t table_entries = size_t{1} << (16 - length);
       for (size_t i = 0; i < octet_at(counts, length - 1); ++i, next += table_entries) {
         if (at == payload.size() || next + table_entries > table.by_16_bits.size())
-          return bad_jpeg(offset + at, "is a Huffman table that makes no sense");
+          return bad_jpeg(offset + at, "is an invalid Huffman table");
         std::fill_n(table.by_16_bits.begin() + ptrdiff_t(next), table_entries,
                     symbol_of(octet_at(payload, at++), length));
       }
@@ -309,7 +308,7 @@ Result<IntervalBits> JpegCodes::find_bits(std::span<const std::byte> jpeg, const
                                           size_t units, FlipGroups groups) const {
   if (jpeg.size() > UINT32_MAX || interval.bytes > jpeg.size() ||
       interval.begin > jpeg.size() - interval.bytes)
-    return bad_jpeg(jpeg.size(), "the interval is cut short");
+    return bad_jpeg(jpeg.size(), "the interval is truncated");
   IntervalReader reader(jpeg, interval);
   BitSelector selector(groups);
   // The tables that decode a coding unit, in the order of use: the DC table and the AC table of each block.
@@ -414,7 +413,7 @@ Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, size_t pad
     return bad_jpeg(coded.size(), "ends an interval that is padded with bytes");
   const BitString& filling = paddings_[padding_bits];
   if (filling.bit_count == 0 || end_of_block_.bit_count == 0)
-    return bad_jpeg(0, "begins with Huffman tables that cannot fill a byte");
+    return bad_jpeg(0, "starts with Huffman tables that cannot fill a byte");
   const size_t end = coded.size();
   IntervalTail tail(coded);
   const bool ends_block = tail.bit_count() >= padding_bits + end_of_block_.bit_count &&
@@ -426,7 +425,7 @@ Result<void> JpegCodes::fill_last_byte(std::vector<std::byte>& coded, size_t pad
     tail.add_bits(end_of_block_.bits, end_of_block_.bit_count);
   }
   tail.put_back();
-  return ends_block ? success() : bad_jpeg(end, "ends an interval whose last block has no end of its own");
+  return ends_block ? success() : bad_jpeg(end, "ends an interval whose last block is incomplete");
 }
 
 }  // namespace penstock

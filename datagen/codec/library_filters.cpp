@@ -199,12 +199,13 @@ Error LibraryFilters::ended() {
   process_ = -1;
   socket_ = Fd();
   if (const auto stopped = check_interrupt(); !stopped.ok()) return stopped.error();
-  if (waited < 0) return make_error(Errc::io, "{} ended without an answer", kFilterProgram);
+  if (waited < 0) return make_error(Errc::io, "{} ended without a result", kFilterProgram);
   if (WIFEXITED(status) && WEXITSTATUS(status) == kFilterNoMemory)
     return make_error(Errc::exhausted, "no memory for {}{}", kFilterProgram, memory_limit_text());
   constexpr int kNotLoaded = 127;  // of the loader of programs
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotLoaded)
-    return make_error(Errc::unsupported, "{} cannot be loaded (exit code 127): ldd {} names what it lacks",
+    return make_error(Errc::unsupported,
+                      "{} cannot be loaded (exit code 127): to list the missing libraries: ldd {}",
                       kFilterProgram, shell_word(module_path(kFilterProgram).value_or(kFilterProgram)));
   if (WIFEXITED(status))
     return make_error(Errc::corrupt, "HDF5's library ended its process (exit code {})", WEXITSTATUS(status));
@@ -212,7 +213,7 @@ Error LibraryFilters::ended() {
   if (is_crash(signal))
     return make_error(Errc::corrupt, "HDF5's library crashed (signal {}, {})", signal, ::strsignal(signal));
   return make_error(Errc::exhausted, "{} was killed (signal {}, {}){}", kFilterProgram, signal,
-                    ::strsignal(signal), signal == SIGKILL ? ": usually memory ran out" : "");
+                    ::strsignal(signal), signal == SIGKILL ? ": usually it ran out of memory" : "");
 }
 
 // Asks the question and waits until the answer is in the memory. If the process was killed, which may have
@@ -247,7 +248,7 @@ Result<void> LibraryFilters::wait_for_answer(std::chrono::seconds timeout) {
     if (steady_clock::now() < due) continue;
     stop();
     ++timeouts_;
-    return make_error(Errc::unsupported, "HDF5's library gave no answer in {} s", timeout.count());
+    return make_error(Errc::unsupported, "HDF5's library did not answer in {} s", timeout.count());
   }
   char byte = 0;
   if (retry_eintr([&] { return ::recv(socket_.get(), &byte, 1, 0); }) != 1) return ended();
@@ -282,13 +283,12 @@ Result<void> LibraryFilters::find(uint16_t number) {
   if (*found) return success();
   constexpr uint16_t kFirstOfPlugIns = 256;
   if (number < kFirstOfPlugIns)
-    return make_error(
-        Errc::unsupported,
-        "HDF5's library was built without it: use another build of the library, or where there is "
-        "one, h5repack -f GZIP=6 OLD NEW");
+    return make_error(Errc::unsupported,
+                      "HDF5's library was built without it: use another build of the library, or run "
+                      "h5repack -f GZIP=6 OLD NEW where it is supported");
   return make_error(
       Errc::unsupported,
-      "HDF5's library finds no plug-in of it: set HDF5_PLUGIN_PATH to its folder (pip install hdf5plugin; "
+      "HDF5's library finds no plug-in for it: set HDF5_PLUGIN_PATH to its folder (pip install hdf5plugin; "
       "export HDF5_PLUGIN_PATH=$(python3 -c 'import hdf5plugin; print(hdf5plugin.PLUGIN_PATH)'))");
 }
 
@@ -300,7 +300,7 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
                                                         uint32_t not_applied,
                                                         std::span<const std::byte> stored,
                                                         uint64_t chunk_bytes) {
-  if (stored.empty()) return make_error(Errc::corrupt, "a chunk is damaged: it has no bytes");
+  if (stored.empty()) return make_error(Errc::corrupt, "a chunk is damaged: it is empty");
   if (stored.size() > kMostChunkBytes || chunk_bytes == 0 || chunk_bytes > kMostChunkBytes)
     return make_error(Errc::corrupt, "a chunk is damaged: {} bytes cannot hold {}", stored.size(),
                       chunk_bytes);
@@ -310,7 +310,7 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
     if (filter.parameters.size() > ChunkFilter::kMostParameters)
       return make_error(Errc::invalid_argument, "a filter with {} parameters", filter.parameters.size());
   if (has_given_up())
-    return make_error(Errc::unsupported, "a chunk was not tried: HDF5's library gave no answer for {} others",
+    return make_error(Errc::unsupported, "a chunk was skipped: HDF5's library did not answer for {} others",
                       timeouts_);
   const size_t result_offset = filter_result_offset(stored.size());
   PENSTOCK_TRY(reserve(result_offset + size_t(chunk_bytes)));
@@ -337,8 +337,8 @@ Result<std::span<const std::byte>> LibraryFilters::undo(std::span<const ChunkFil
         return failed(found.error());
     const std::string reason(answer.reason.data(), ::strnlen(answer.reason.data(), answer.reason.size()));
     if (answer.lacks_memory != 0)
-      return failed(make_error(Errc::unsupported, "HDF5's library got no memory for it ('{}'){}", reason,
-                               memory_limit_text()));
+      return failed(make_error(Errc::unsupported, "HDF5's library could not allocate memory for it ('{}'){}",
+                               reason, memory_limit_text()));
     return failed(make_error(Errc::corrupt, "HDF5's library reports '{}'", reason));
   }
   return std::span<const std::byte>(memory_).subspan(result_offset, size_t(chunk_bytes));

@@ -9,10 +9,10 @@ struct Name {
 };
 constexpr std::array<Name, kPictureWarnings> kNames{{
     {"stray_bytes", "stray bytes between markers"},
-    {"early_end", "picture data end early"},
+    {"early_end", "picture data that end early"},
     {"no_end_marker", "no end marker"},
     {"wrong_restarts", "wrong restart markers"},
-    {"bad_codes", "codes that no table has"},
+    {"bad_codes", "codes that are in no table"},
     {"odd_scans", "scans that do not fit together"},
     {"unknown_colours", "unknown colour transform"},
     {"cmyk_without_adobe", "CMYK without Adobe's marker"},

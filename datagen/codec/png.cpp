@@ -106,13 +106,13 @@ Chunks find_chunks(std::span<const std::byte> png) {
 
 void read_source(png_structp png, png_bytep to, size_t bytes) {
   auto& left = *static_cast<std::span<const std::byte>*>(png_get_io_ptr(png));
-  if (bytes > left.size()) png_error(png, "it ends too early");
+  if (bytes > left.size()) png_error(png, "it is truncated");
   std::memcpy(to, left.data(), bytes);
   left = left.subspan(bytes);
 }
 void write_output(png_structp png, png_bytep from, size_t bytes) {
   auto& left = *static_cast<std::span<std::byte>*>(png_get_io_ptr(png));
-  if (bytes > left.size()) png_error(png, "it is larger than any picture of its size");
+  if (bytes > left.size()) png_error(png, "it has more data than a picture of its size");
   std::memcpy(left.data(), from, bytes);
   left = left.subspan(bytes);
 }
@@ -211,11 +211,11 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
   if (png.size() < kSignatureBytes ||
       png_sig_cmp(reinterpret_cast<png_const_bytep>(png.data()), 0, kSignatureBytes) != 0)
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
-                                         " bytes: it does not begin like one");
+                                         " bytes: it does not start like a PNG");
   const Chunks chunks = find_chunks(png);
   if (chunks.cut_data)
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
-                                         " bytes: it is cut off, because its chunks are longer");
+                                         " bytes: it is truncated, because its chunks are longer");
   PngSource source(png.first(chunks.bytes));
   if (!source.read_header()) return source.error(png.size());
   const uint32_t width = png_get_image_width(source.png, source.info);
@@ -224,11 +224,11 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
   if (pixels > kMostJpegPixels || pixels / 8 / kMostInflation > png.size())  // a pixel needs at least one bit
     return make_error(Errc::corrupt, "cannot decode PNG of " + std::to_string(png.size()) +
                                          " bytes: it claims " + std::to_string(width) + "x" +
-                                         std::to_string(height) + " pixels, more than it can hold");
+                                         std::to_string(height) + " pixels, more than its bytes can hold");
   if (!source.to_rgb()) return source.error(png.size());
   const size_t stride = size_t{width} * 3;
   if (png_get_rowbytes(source.png, source.info) != stride)
-    return make_error(Errc::corrupt, "cannot decode PNG: its rows are not of three channels");
+    return make_error(Errc::corrupt, "cannot decode PNG: its rows do not have three channels");
   try {
     out.width = width;
     out.height = height;
@@ -249,11 +249,11 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
   const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height) + " pixels";
   if (image.width == 0 || image.height == 0 || image.width > kMostSidePixels ||
       image.height > kMostSidePixels || uint64_t{image.width} * image.height > kMostJpegPixels)
-    return make_error(
-        Errc::invalid_argument,
-        "cannot encode a PNG of " + size + ": a side has 1 to 1000000 pixels, and a picture at most 2^30");
+    return make_error(Errc::invalid_argument,
+                      "cannot encode a PNG of " + size +
+                          ": a side must have 1 to 1000000 pixels, and a picture at most 2^30");
   if (image.pixels.size() < size_t{image.width} * image.height * 3)
-    return make_error(Errc::invalid_argument, "the picture has fewer pixels than its width and height give");
+    return make_error(Errc::invalid_argument, "the picture has fewer pixels than width times height");
   const size_t raw_bytes = (size_t{image.width} * 3 + 1) * image.height;
   try {
     if (out_.size() < raw_bytes + raw_bytes / 64 + kOverheadBytes)
@@ -281,7 +281,7 @@ Result<bool> is_png_not_jpeg(std::span<const std::byte> picture) {
   if (const std::string text = describe_content(picture, "a JPEG or PNG picture"); !text.empty())
     return make_error(Errc::corrupt, text);
   return make_error(Errc::corrupt,
-                    std::to_string(picture.size()) + " bytes that begin as neither JPEG nor PNG do");
+                    std::to_string(picture.size()) + " bytes that are neither a JPEG nor a PNG picture");
 }
 
 Result<void> PictureDecoder::decode(std::span<const std::byte> picture, Image& out) {

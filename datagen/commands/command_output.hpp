@@ -20,7 +20,7 @@ inline constexpr OptionSpec kThreadsOption{
     .role = OptionRole::work,
     .type = OptionType::integer,
     .value = "N",
-    .help = "workers (as many as there are processors, and at least 4, if not given)",
+    .help = "number of worker threads (default: number of CPUs, at least 4)",
     .group = "Work",
     .at_least = 1};
 

@@ -210,22 +210,21 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
   table.row({"bytes", fmt::format("{} {}", generation.size_prefix(),
                                   format_bytes(double(generation.bytes_expected), output))});
   if (reusable) {
-    table.row({"kept", fmt::format("{} samples in {} objects, by the sizes of these",
-                                   format_count(reusable->samples), format_count(reusable->objects))});
-    table.row({"to make", fmt::format("{} samples in {} objects", format_count(samples_to_make),
-                                      format_count(generation.objects - reusable->objects))});
+    table.row({"existing", fmt::format("{} samples in {} objects, sized like these",
+                                       format_count(reusable->samples), format_count(reusable->objects))});
+    table.row({"to generate", fmt::format("{} samples in {} objects", format_count(samples_to_make),
+                                          format_count(generation.objects - reusable->objects))});
   }
   table.row({"seed", std::to_string(state.seed)});
   for (const auto& [key, value] : state.settings) table.row({key, value});
-  table.row(
-      {"time", fmt::format("{} or more on {} threads: {} samples made into memory just now, {} {} a thread; "
-                           "{} makes it longer",
-                           format_seconds(seconds), threads, rate.samples,
-                           format_rate(double(rate.bytes) / rate.seconds, output), rate_unit(output),
-                           generation.bytes_are_limit ? "compressing them, which is not in it,"
-                                                      : "storage that takes less")});
+  table.row({"time", fmt::format("at least {} on {} threads (measured by making {} samples in memory: {} {} "
+                                 "per thread); {} adds to it",
+                                 format_seconds(seconds), threads, rate.samples,
+                                 format_rate(double(rate.bytes) / rate.seconds, output), rate_unit(output),
+                                 generation.bytes_are_limit ? "compression, which is not included,"
+                                                            : "slower storage")});
   table.row({"out", tier.root});
-  if (free_bytes.ok()) table.row({"free there", format_bytes(double(*free_bytes), output)});
+  if (free_bytes.ok()) table.row({"free space", format_bytes(double(*free_bytes), output)});
   return table.text();
 }
 

@@ -24,7 +24,7 @@ Result<std::vector<OptionWord>> parse_settings(const std::vector<std::string>& g
   for (const std::string& word : given) {
     const size_t equals_sign = word.find('=');
     if (equals_sign == 0 || equals_sign == std::string::npos)
-      return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '{}'", word);
+      return make_error(Errc::invalid_argument, "--set needs KEY=VALUE, not '{}'", word);
     words.push_back({word.substr(0, equals_sign), word.substr(equals_sign + 1)});
   }
   return words;
@@ -39,8 +39,7 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads, const std::function<v
   PENSTOCK_TRY(check_space_for_repair(tier, manifest, wrong));
   std::string name;
   log(fmt::format(
-      "'{}' lacks {} of its {} objects, or has them in another size (first: '{}', {}): what is "
-      "wrong is made again",
+      "'{}': {} of {} objects are missing or have another size (first: '{}', {}); they are generated again",
       tier.root, format_count(wrong.size()), format_count(manifest.objects()),
       printable(manifest.object_name(wrong.front().object, name)), printable(wrong.front().detail)));
   return false;
@@ -55,9 +54,8 @@ Result<bool> check_before_run(const Options& options, const Generation& generati
   if (complete) return true;
   if (resume && !started && !gives_sample_count(options))
     return make_error(Errc::not_found,
-                      "there is no unfinished data set in '{}' to resume: set how many samples to make "
-                      "(--samples, --bytes, --scale or --size-for), or leave --resume "
-                      "out for the whole data set",
+                      "'{}' has no unfinished data set to resume: set the number of samples (--samples, "
+                      "--bytes, --scale or --size-for), or leave out --resume to generate the whole data set",
                       tier.root);
   PENSTOCK_TRY(check_may_write(tier));
   PENSTOCK_TRY(check_free_space(tier, generation, started));
@@ -80,7 +78,7 @@ std::vector<std::string> describe_differences(const Options& options, const Gene
   std::vector<std::string> notes;
   const uint64_t bytes = generation.bytes_expected;
   if (options.given("bytes") && bytes > options.size("bytes"))
-    notes.push_back(fmt::format("one sample is the least, and takes {} {}: more than --bytes {}",
+    notes.push_back(fmt::format("one sample takes {} {}, more than --bytes {}: raise --bytes",
                                 generation.size_prefix(), format_size(bytes),
                                 format_size(options.size("bytes"))));
   if (!generation.size_for_app.empty()) {
@@ -92,8 +90,8 @@ std::vector<std::string> describe_differences(const Options& options, const Gene
     if (!setting.starts_with(kShards)) continue;
     const Result<uint64_t> shards = parse_count(std::string_view(setting).substr(kShards.size()));
     if (shards.ok() && *shards > generation.objects)
-      notes.push_back(fmt::format("{} samples make {} shards: no shard is empty", generation.state.samples,
-                                  generation.objects));
+      notes.push_back(fmt::format("{} samples cannot fill {} shards: reduce --set shards",
+                                  generation.state.samples, generation.objects));
   }
   return notes;
 }

@@ -268,7 +268,7 @@ class ContentReader {
   Result<void> inspect_packed(uint64_t index) {
     const uint64_t stored_bytes = manifest_.sample(index).length;
     if (stored_bytes > kMostUnpackedBytes)
-      return make_error(Errc::unsupported, "{}: {} stored bytes are too many to be unpacked here",
+      return make_error(Errc::unsupported, "{}: {} stored bytes are too many to decompress in memory",
                         location_of(index), stored_bytes);
     const Result<std::span<const std::byte>> opened = opener_.open(index, stored_);
     if (!opened.ok())
@@ -284,7 +284,7 @@ class ContentReader {
   Result<void> inspect_picture(uint64_t index, std::span<const std::byte> picture, uint64_t bytes) {
     if (bytes <= kMostPictureBytes) return pictures_.add(picture, location_of(index));
     pictures_.record_failure(location_of(index),
-                             std::to_string(bytes) + " bytes are too large to be decoded here");
+                             std::to_string(bytes) + " bytes are too large to decode in memory");
     return success();
   }
 

@@ -277,7 +277,7 @@ TEST_F(ContentTest, JsonSaysWhyAFigureIsMissing) {
   EXPECT_EQ(with["pictures"]["restart_interval_share"], 0.25);
   EXPECT_EQ(with["blocks"]["zero_share"], 0.1);
   EXPECT_EQ(with["blocks"]["duplicate_share"], 0.5);
-  EXPECT_NE(content_text(content, 7, {}).find("among 4 that were compared"), std::string::npos);
+  EXPECT_NE(content_text(content, 7, {}).find("of the 4 compared"), std::string::npos);
 }
 
 }  // namespace

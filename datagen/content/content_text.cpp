@@ -76,12 +76,12 @@ std::string content_text(const Content& content, uint64_t total_samples, const O
                                          printable(content.first_failure))});
   const PictureFacts& pictures = content.pictures;
   if (pictures.jpeg_count + pictures.png_count > 0) {
-    table.row({"pictures", fmt::format("{} JPEG ({} with restart intervals), {} PNG; {:.2f} bytes a pixel",
+    table.row({"pictures", fmt::format("{} JPEG ({} with restart intervals), {} PNG; {:.2f} bytes per pixel",
                                        format_count(pictures.jpeg_count),
                                        format_percent(share(pictures.with_restarts, pictures.jpeg_count)),
                                        format_count(pictures.png_count), pictures.bytes_per_pixel)});
-    table.row({"decoding", fmt::format("{:.2f} ns a pixel, {:.2f} ns a byte (processor time of one thread: "
-                                       "median of {} times, then of all pictures)",
+    table.row({"decoding", fmt::format("{:.2f} ns per pixel, {:.2f} ns per byte (CPU time of one thread: "
+                                       "median of {} runs per picture, then over pictures)",
                                        pictures.ns_per_pixel, pictures.ns_per_byte, kDecodeRepeats)});
   }
   if (pictures.warnings.samples > 0) table.row({"warnings", printable(pictures.warnings.text())});
@@ -90,18 +90,17 @@ std::string content_text(const Content& content, uint64_t total_samples, const O
                                           pictures.failed_count == 1 ? "picture" : "pictures",
                                           printable(pictures.first_failure))});
   table.row({fmt::format("zstd -{}", kZstdLevel),
-             content.zstd.ok()
-                 ? fmt::format("{:.3f} to 1 each sample by itself, {:.3f} to 1 all as one stream",
-                               content.zstd->each_sample, content.zstd->one_stream)
-                 : "not measured: " + content.zstd.error().message()});
+             content.zstd.ok() ? fmt::format("{:.3f} to 1 per sample, {:.3f} to 1 as one stream",
+                                             content.zstd->each_sample, content.zstd->one_stream)
+                               : "not measured: " + content.zstd.error().message()});
   const BlockCounts& blocks = content.blocks;
   table.row(
       {"blocks of 4 KiB",
-       fmt::format("{} at multiples of 4 KiB in objects: {} all zero, {} copies of others{}",
+       fmt::format("{} at multiples of 4 KiB in objects: {} contain only zeros, {} are copies of others{}",
                    format_count(blocks.inspected_blocks), format_count(blocks.zero_blocks),
                    format_count(blocks.duplicate_blocks),
                    blocks.compared_blocks + blocks.zero_blocks < blocks.inspected_blocks
-                       ? fmt::format(" among {} that were compared", format_count(blocks.compared_blocks))
+                       ? fmt::format(" of the {} compared", format_count(blocks.compared_blocks))
                        : "")});
   return table.text();
 }

@@ -117,17 +117,18 @@ Result<TargetState> Copy::inspect_target() {
   if (from_path && to_path ? is_inside(*to_path, *from_path)
                            : from_.tier.backend_name == to_.backend_name && from_.tier.root == to_.root)
     return make_error(Errc::invalid_argument,
-                      "'{}' is the corpus itself, or a folder in it: copy it to another folder", to_.root);
+                      "'{}' is the corpus itself or a folder inside it: copy to another folder", to_.root);
   PENSTOCK_ASSIGN(const bool is_there, folder_exists(to_, "--to"));
   if (!is_there) return TargetState::fresh;
-  const std::string remedy = fmt::format(
-      "copy to another folder, or empty that one first{}",
-      options_.may_replace ? " (--replace is for folders that are no corpus, and keeps their other files)"
-                           : "");
+  const std::string remedy =
+      fmt::format("copy to another folder, or empty that one first{}",
+                  options_.may_replace
+                      ? " (--replace works only for folders without a corpus, and keeps their other files)"
+                      : "");
   const auto manifest = Manifest::load(*to_.backend, kManifestName);
   if (manifest.ok()) {
     if (std::ranges::equal(manifest->bytes(), manifest_.bytes())) return TargetState::finished;
-    return make_error(Errc::already_exists, "'{}' holds another corpus: {}", to_.root, remedy);
+    return make_error(Errc::already_exists, "'{}' contains another corpus: {}", to_.root, remedy);
   }
   if (manifest.error().code != Errc::not_found && manifest.error().code != Errc::corrupt &&
       manifest.error().code != Errc::unsupported)
@@ -138,19 +139,19 @@ Result<TargetState> Copy::inspect_target() {
   // mark, so a power cut could replace its bytes by zeros.
   const bool mark_lost = mark.ok() && mark->find_first_not_of('\0') == std::string::npos;
   if (mark.ok() && !mark_lost)
-    return make_error(Errc::already_exists, "'{}' holds the beginning of a copy of another corpus: {}",
-                      to_.root, remedy);
+    return make_error(Errc::already_exists, "'{}' contains a partial copy of another corpus: {}", to_.root,
+                      remedy);
   if (!mark.ok() && mark.error().code != Errc::not_found) return mark.error();
   if (manifest.error().code == Errc::not_found) {
     PENSTOCK_ASSIGN(const std::string found,
                     first_foreign_entry(to_, std::span(&kCopyingName, mark_lost ? 1 : 0)));
     if (found.empty() || options_.may_replace) return TargetState::fresh;
     return make_error(Errc::already_exists,
-                      "'{}' is not empty (there is '{}'), and no copy of this corpus was started there: "
-                      "choose an empty or a new folder, or add --replace",
+                      "'{}' is not empty (it contains '{}') and has no partial copy of this corpus: choose "
+                      "an empty or new folder, or add --replace",
                       to_.root, found);
   }
-  return make_error(Errc::already_exists, "'{}' holds a manifest that cannot be read ({}): {}", to_.root,
+  return make_error(Errc::already_exists, "'{}' contains a manifest that cannot be read ({}): {}", to_.root,
                     manifest.error().what, remedy);
 }
 
@@ -216,12 +217,12 @@ Result<void> Copy::check_free_space() {
   }
   if (needed.bytes > space->bytes)
     return make_error(Errc::no_space,
-                      "the copy needs {} in '{}', where {} are free: make room or choose another tier",
+                      "the copy needs {} in '{}', and {} are free: free some space or choose another tier",
                       format_size(needed.bytes), to_.root, format_size(space->bytes));
   if (!objects_fit())
     return make_error(Errc::no_space,
-                      "the copy makes {} files and folders in '{}', whose file system has room for {} more: "
-                      "make room or choose another tier",
+                      "the copy needs {} inodes in '{}', and its file system has {} free: remove files or "
+                      "choose another tier",
                       format_count(needed.objects), to_.root, format_count(*space->inodes));
   return success();
 }
@@ -244,7 +245,7 @@ Result<bool> Copy::is_already_copied(Worker& worker, uint64_t object, std::strin
     PENSTOCK_ASSIGN(const uint32_t expected, crc32c_of(**source, 0, bytes, worker.buffer));
     PENSTOCK_ASSIGN(const auto copy, to_.backend->open(name));
     PENSTOCK_ASSIGN(const uint32_t crc, crc32c_of(*copy, 0, bytes, worker.buffer));
-    if (crc != expected) verdict = {ObjectState::wrong_bytes, "other bytes than the source's"};
+    if (crc != expected) verdict = {ObjectState::wrong_bytes, "its bytes differ from the source"};
   }
   return verdict.state == ObjectState::right;
 }
@@ -265,8 +266,8 @@ Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string
   Reader* const reader = source->get();
   PENSTOCK_ASSIGN(const uint64_t size, reader->size());
   if (size != bytes)
-    return wrong_object(
-        name, fmt::format("has {} bytes, but {} in its manifest", format_count(size), format_count(bytes)));
+    return wrong_object(name, fmt::format("has {} bytes, and its manifest lists {}", format_count(size),
+                                          format_count(bytes)));
   PENSTOCK_ASSIGN(const auto writer, to_.backend->create(name, bytes));
   uint32_t crc = 0;
   for (uint64_t offset = 0; offset < bytes;) {
@@ -279,8 +280,8 @@ Result<uint32_t> Copy::write_object(Worker& worker, uint64_t object, std::string
     offset += piece.size();
   }
   if (const auto expected = manifest_.object_crc32c(object); expected && crc != *expected)
-    return wrong_object(name,
-                        fmt::format("has the checksum {:08x}, but {:08x} in its manifest", crc, *expected));
+    return wrong_object(
+        name, fmt::format("has the checksum {:08x}, and its manifest lists {:08x}", crc, *expected));
   PENSTOCK_TRY(writer->publish(options_.durability));
   return crc;
 }
@@ -309,10 +310,10 @@ Result<void> Copy::copy_and_verify(Worker& worker, uint64_t object, std::string_
   }
   if (!crc_of_copy.ok()) return crc_of_copy.error();
   if (const auto removed = to_.backend->names().remove(name); !removed.ok())
-    log_warning(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
+    log_warning(fmt::format("could not remove the corrupt copy: {}", removed.error().message()));
   return make_error(Errc::corrupt,
-                    "'{}' came back from '{}' with other bytes than were written: check that device, then "
-                    "run the same copy again",
+                    "'{}' read back from '{}' differs from the bytes written: check that device, then run "
+                    "the same copy again",
                     name, to_.root);
 }
 
@@ -340,12 +341,14 @@ std::string Copy::name_conflict(std::string_view name) {
   for (size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
     const std::string_view parent = name.substr(0, slash);
     if (const auto entry = names.stat(parent); entry.ok() && !entry->folder)
-      return fmt::format("'{}' in '{}' is a file where the copy has a folder: remove or rename it", parent,
-                         to_.root);
+      return fmt::format(
+          "'{}' in '{}' is a file, and the copy needs a folder of that name: remove or rename it", parent,
+          to_.root);
   }
   if (const auto entry = names.stat(name); entry.ok() && entry->folder)
-    return fmt::format("'{}' in '{}' is a folder where the copy has a file: remove or rename it", name,
-                       to_.root);
+    return fmt::format(
+        "'{}' in '{}' is a folder, and the copy needs a file of that name: remove or rename it", name,
+        to_.root);
   return "";
 }
 
@@ -358,21 +361,20 @@ Result<void> Copy::finish() {
   if (target_state_ != TargetState::finished || syncs(options_.durability))
     PENSTOCK_TRY(put_object(*to_.backend, kManifestName, manifest_.bytes(), options_.durability));
   if (const auto removed = remove_if_there(to_.backend->names(), kCopyingName); !removed.ok())
-    log_warning(
-        fmt::format("the copy is complete, but '{}' stays: {}", kCopyingName, removed.error().message()));
+    log_warning(fmt::format("the copy is complete, but '{}' could not be removed: {}", kCopyingName,
+                            removed.error().message()));
   return success();
 }
 
 Error Copy::add_progress(Error error) const {
   const uint64_t complete_objects = objects_copied_.load() + already_there_.load();
   if (complete_objects > 0)
-    error.what +=
-        fmt::format(" ({} of {} {} there, none of them half; {}the same command goes on from there)",
-                    format_count(complete_objects), count_of(manifest_.objects(), "object"),
-                    complete_objects == 1 ? "is" : "are",
-                    error.code == Errc::already_exists || source_is_wrong_.load() ? "then " : "");
+    error.what += fmt::format(" ({} of {} {} copied completely; {}to continue, run the same command again)",
+                              format_count(complete_objects), count_of(manifest_.objects(), "object"),
+                              complete_objects == 1 ? "is" : "are",
+                              error.code == Errc::already_exists || source_is_wrong_.load() ? "then " : "");
   if (source_is_wrong_.load())
-    error.what += from_.scan ? "; copy it when nothing writes there"
+    error.what += from_.scan ? "; copy it when no program writes to it"
                              : "; to list all wrong objects: penstock verify " + from_.arguments;
   return error;
 }

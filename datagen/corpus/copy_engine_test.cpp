@@ -238,7 +238,7 @@ TEST_F(CopyTest, NoticesThatTheTargetGivesOtherBytes) {
   const auto failed = copy_corpus(from, faulty_target, {});
   ASSERT_FALSE(failed.ok());
   EXPECT_EQ(failed.error().code, Errc::corrupt);
-  EXPECT_NE(failed.error().what.find("came back"), std::string::npos) << failed.error().what;
+  EXPECT_NE(failed.error().what.find("read back from"), std::string::npos) << failed.error().what;
   Tier to = tier(target_);
   EXPECT_FALSE(to.backend->names().stat("c0/0.jpg").ok());
 }

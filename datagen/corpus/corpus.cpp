@@ -26,7 +26,7 @@ std::string corpus_name(const Tier& tier) {
 
 Error not_a_folder(const Tier& tier) {
   return make_error(Errc::invalid_argument,
-                    "'{}' is a file; a corpus is a folder: name the folder that contains it", tier.root);
+                    "'{}' is a file, and a corpus is a folder: name the folder that contains it", tier.root);
 }
 
 Result<void> check_root(Tier& tier) {
@@ -35,7 +35,7 @@ Result<void> check_root(Tier& tier) {
     if (root.error().sys_errno == ENOTDIR) return not_a_folder(tier);
     if (root.error().code != Errc::not_found) return root.error();
     return make_error(Errc::invalid_argument, "{}",
-                      tier.backend->caps().native_path ? fmt::format("there is no folder '{}'", tier.root)
+                      tier.backend->caps().native_path ? fmt::format("folder '{}' does not exist", tier.root)
                                                        : root.error().what);
   }
   if (root->folder) return success();
@@ -52,7 +52,7 @@ std::string new_manifest_command(const Tier& tier) {
 
 Error with_remake_advice(Tier& tier, Error error) {
   if (error.code != Errc::corrupt) return error;
-  error.what += "; if its objects are right, make a new one of them: ";
+  error.what += "; if its objects are intact, make a new manifest: ";
   error.what += tier.backend->native_path("")
                     ? new_manifest_command(tier)
                     : fmt::format("penstock describe {} --scan --types any --checksum --save FILE",
@@ -66,17 +66,17 @@ Error no_manifest(Tier& tier, const CorpusRequest& request) {
     return make_error(Errc::not_found, "'{}' {}", tier.root, unfinished);
   return make_error(
       Errc::not_found,
-      fmt::format("no manifest in '{}' ({}): make a corpus with 'penstock generate', or {} for a folder that "
-                  "another program made",
-                  tier.root, kManifestName,
-                  request.has_scan_option
-                      ? "add --scan"
-                      : fmt::format("give one by --manifest FILE ('penstock describe {} --scan --checksum "
-                                    "--save FILE' makes it)",
-                                    shell_word(tier.spec))) +
+      fmt::format(
+          "'{}' has no manifest ({}): generate a corpus with 'penstock generate', or {} to use the folder as "
+          "it is",
+          tier.root, kManifestName,
+          request.has_scan_option
+              ? "add --scan"
+              : fmt::format(
+                    "pass --manifest FILE (made by 'penstock describe {} --scan --checksum --save FILE')",
+                    shell_word(tier.spec))) +
           (tier.backend->native_path("")
-               ? "; if it was lost, make a new one of the objects that are there: " +
-                     new_manifest_command(tier)
+               ? "; if it was lost, make a new one from the existing objects: " + new_manifest_command(tier)
                : ""));
 }
 
@@ -129,7 +129,7 @@ Error no_samples_error(const Tier& tier) {
 
 std::string finish_advice(Tier& tier) {
   if (tier.backend->names().stat(kCopyingName).ok())
-    return "is the beginning of a copy: the same 'penstock copy' again finishes it";
+    return "is a partial copy: run the same 'penstock copy' again to finish it";
   const auto state = read_generation_state(*tier.backend);
   if (!state.ok() || !state->has_value()) return "";
   return fmt::format(
@@ -140,7 +140,7 @@ std::string finish_advice(Tier& tier) {
 Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request) {
   if (request.scan && !request.manifest_file.empty())
     return make_error(Errc::invalid_argument,
-                      "--scan makes the manifest and --manifest reads one: leave one of them out");
+                      "--scan makes a manifest and --manifest reads one: leave one out");
   if (!request.scan && !request.types.empty())
     return make_error(Errc::invalid_argument, "--types has no effect without --scan: add --scan");
   if (!request.scan && !request.field.empty())
@@ -153,7 +153,7 @@ Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request
   if (request.scan) {
     PENSTOCK_ASSIGN(ScanResult scanned, scan_tier(tier, request));
     if (const std::string unfinished = finish_advice(tier); !unfinished.empty() && request.log)
-      request.log(fmt::format("warning: '{}' {}; scanned is what is there", tier.root, unfinished));
+      request.log(fmt::format("warning: '{}' {}; the existing files were scanned", tier.root, unfinished));
     if (!scanned.report.text.empty() && request.log)
       request.log(fmt::format("'{}': {}", tier.root, scanned.report.text));
     if (scanned.manifest.samples() == 0) return no_samples_error(tier);
@@ -186,7 +186,7 @@ Result<void> check_field_option(const Options& options, bool allows_others) {
     const bool is_field = setting.starts_with(kFieldKey);
     if (!is_field && allows_others) continue;
     if (!is_field || setting == kFieldKey || std::exchange(has_field, true))
-      return make_error(Errc::invalid_argument, "--set takes one field=NAME here, not '{}'", setting);
+      return make_error(Errc::invalid_argument, "--set needs one field=NAME here, not '{}'", setting);
   }
   return success();
 }
@@ -225,11 +225,11 @@ void record_corpus(const Corpus& corpus, Trial& trial) {
   trial.corpus(corpus_json(corpus.manifest));
   if (!corpus.scan) return;
   if (corpus.scan->unreadable_objects > 0)
-    trial.verdict(Verdict::degraded, "the scan left out " + corpus.scan->unreadable_text);
+    trial.verdict(Verdict::degraded, "the scan skipped " + corpus.scan->unreadable_text);
   if (!corpus.scan->first_unentered_folder.empty())
-    trial.verdict(Verdict::degraded, "the scan did not enter the folder that the link " +
-                                         corpus.scan->first_unentered_folder +
-                                         " leads to: " + corpus.scan->unentered_remedy);
+    trial.verdict(Verdict::degraded, "the scan did not follow the link " +
+                                         corpus.scan->first_unentered_folder + ": " +
+                                         corpus.scan->unentered_remedy);
 }
 
 Histogram sample_sizes(const Manifest& manifest) {

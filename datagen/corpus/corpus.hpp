@@ -111,45 +111,39 @@ Histogram sample_sizes(const Manifest& manifest);
 
 // The options --scan, --manifest, --types and --follow-links, as rows for the option tables of commands that
 // open a corpus.
-inline constexpr OptionSpec kScanOption{
-    .name = "scan",
-    .role = OptionRole::target,
-    .type = OptionType::flag,
-    .help = "take any folder of samples that somebody else made; nothing is written",
-    .group = "Corpus"};
-inline constexpr OptionSpec kManifestOption{
-    .name = "manifest",
-    .role = OptionRole::target,
-    .value = "FILE",
-    .help = "the corpus's manifest, where it is not in the folder itself",
-    .group = "Corpus"};
+inline constexpr OptionSpec kScanOption{.name = "scan",
+                                        .role = OptionRole::target,
+                                        .type = OptionType::flag,
+                                        .help = "use any folder of files as the data set, read-only",
+                                        .group = "Corpus"};
+inline constexpr OptionSpec kManifestOption{.name = "manifest",
+                                            .role = OptionRole::target,
+                                            .value = "FILE",
+                                            .help = "the corpus's manifest, if it is outside the folder",
+                                            .group = "Corpus"};
 inline constexpr OptionSpec kTypesOption{
     .name = "types",
     .role = OptionRole::target,
     .value = "EXT,...|any",
     .help =
-        "with --scan: extensions of files that are one sample each, in any case (jpg,jpeg,jpe,jfif,png if "
-        "not "
-        "given); any: every file. Archives and containers that Penstock reads are always taken",
+        "with --scan: extensions of files that are one sample each, in any case (default: "
+        "jpg,jpeg,jpe,jfif,png); any: every file. Supported archives and containers are always included",
     .group = "Corpus"};
 
 inline constexpr OptionSpec kFollowLinksOption{
     .name = "follow-links",
     .role = OptionRole::target,
     .type = OptionType::flag,
-    .help =
-        "with --scan: enter folders that links lead to, as ImageFolder "
-        "does; a link to a folder above itself is not entered",
+    .help = "with --scan: follow links to folders, as ImageFolder does, except links to a parent folder",
     .group = "Corpus"};
 
-inline constexpr OptionSpec kFieldOption{.name = "set",
-                                         .role = OptionRole::target,
-                                         .value = "field=NAME",
-                                         .help =
-                                             "with --scan: the array of HDF5 and npz objects that samples "
-                                             "are taken from (if not given, the largest)",
-                                         .group = "Corpus",
-                                         .repeated = true};
+inline constexpr OptionSpec kFieldOption{
+    .name = "set",
+    .role = OptionRole::target,
+    .value = "field=NAME",
+    .help = "with --scan: the array of HDF5 and npz objects that holds the samples (default: the largest)",
+    .group = "Corpus",
+    .repeated = true};
 
 // Fails with `invalid_argument` if --set has several field=NAME, or one without a name; also if it has
 // anything else, unless `allows_others`.

@@ -65,12 +65,12 @@ class SampleLister {
     }
     if (builder_.objects() == 0 && unreadable_.first_error()) return *unreadable_.first_error();
     assign_labels();
-    add_count(report_, report_.left_out_members, "file in an archive that is no part of any sample",
-              "files in archives that are no part of any sample", first_member_);
-    add_count(report_, report_.left_out_arrays, "array that is no part of any sample",
-              "arrays that are no part of any sample", first_array_);
-    add_count(report_, report_.equal_arrays, "array as large as the one that samples are taken from",
-              "arrays as large as those that samples are taken from", first_equal_);
+    add_count(report_, report_.left_out_members, "file in an archive that belongs to no sample",
+              "files in archives that belong to no sample", first_member_);
+    add_count(report_, report_.left_out_arrays, "array that belongs to no sample",
+              "arrays that belong to no sample", first_array_);
+    add_count(report_, report_.equal_arrays, "array of the same size as the sample array",
+              "arrays of the same size as the sample arrays", first_equal_);
     add_count(report_, report_.objects_without_samples, "object without samples", "objects without samples",
               fmt::format("'{}'", first_without_samples_));
     PENSTOCK_ASSIGN(auto bytes, builder_.finish());
@@ -122,7 +122,7 @@ class SampleLister {
     const Format::LeftOutParts& equal = scanned.equal_arrays;
     if (equal.count > 0 && report_.equal_arrays == 0)
       first_equal_ =
-          fmt::format("{} next to {} in {}: add --set {} to take it", quoted_name(equal.first_name),
+          fmt::format("{} next to {} in {}: to use it, add --set {}", quoted_name(equal.first_name),
                       quoted_name(equal.reason), quoted_name(name), shell_word("field=" + equal.first_name));
     report_.equal_arrays += equal.count;
     if (scanned.labels.too_many()) labels_.discard_all();
@@ -175,7 +175,7 @@ class SampleLister {
     if (labels_.too_many()) {
       builder_.relabel({});
       report_.folder_labelled_samples = 0;
-      add_part(report_, fmt::format("the labels, of which there are more than {} MiB of different ones",
+      add_part(report_, fmt::format("the labels, because the distinct ones exceed {} MiB",
                                     ScanLabels::kMostNameBytes >> 20U));
       return;
     }
@@ -336,8 +336,7 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
     report.first_unentered_folder = quoted_name(*unentered);
     report.unentered_remedy =
         request.follow_links
-            ? "whether it leads to a folder above itself is unknown: name the folder that it "
-              "leads to, in place of the one with the link"
+            ? "it is unknown whether it leads to a parent folder: name its target folder instead"
             : "add --follow-links";
   }
   UnreadableObjects unreadable_objects(request);
@@ -350,10 +349,9 @@ Result<ScanResult> scan_tier(Tier& tier, const CorpusRequest& request) {
                        [&](const auto& item) { return formats[item.kind].takes_field; });
   };
   if (!request.field.empty() && std::none_of(walk.folders.begin(), walk.folders.end(), has_arrays))
-    return make_error(
-        Errc::invalid_argument,
-        "--set field={}: no object in '{}' has arrays to choose from (npz and hdf5 have); leave it out",
-        shell_word(request.field), tier.root);
+    return make_error(Errc::invalid_argument,
+                      "--set field={}: no object in '{}' has named arrays (npz and hdf5 have); leave it out",
+                      shell_word(request.field), tier.root);
   PENSTOCK_ASSIGN(Manifest manifest,
                   SampleLister(tier, formats, threads, unreadable_objects, report).list(walk));
   if (request.add_checksums) {

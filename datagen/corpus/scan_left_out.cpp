@@ -19,7 +19,7 @@ std::string UnreadableObjects::to_text() const {
 }
 
 void add_part(ScanReport& report, std::string_view part) {
-  report.text.append(report.text.empty() ? "left out: " : "; ").append(part);
+  report.text.append(report.text.empty() ? "skipped: " : "; ").append(part);
 }
 
 void add_count(ScanReport& report, uint64_t count, std::string_view singular, std::string_view plural,
@@ -47,23 +47,20 @@ ScanReport report_left_out(const FolderWalk& walk, bool follows_links, bool all_
   };
   if (report.unwanted_objects > 0) add_part(report, extension_counts);
   if (walk.left_out_by_extension.contains(".gz") || walk.left_out_by_extension.contains(".tgz"))
-    add_part(report, "compressed archives (.tar.gz, .tgz) are not read: decompress them first");
+    add_part(report, "compressed archives (.tar.gz, .tgz) are not supported: decompress them first");
   if (report.hidden_entries > 0) add_part(report, fmt::format("{} hidden", report.hidden_entries));
   add_count(report, report.empty_folders, "empty folder", "empty folders", quoted_first(walk.empty_folders));
   if (follows_links)
     add_count(report, report.linked_folders,
-              all_links_known ? "link to a folder above itself" : "link to a folder that may be above itself",
-              all_links_known ? "links to folders above themselves"
-                              : "links to folders that may be above themselves",
+              all_links_known ? "link to a parent folder" : "link to a folder that may be a parent",
+              all_links_known ? "links to parent folders" : "links to folders that may be parents",
               quoted_first(walk.folder_links));
   else
-    add_count(report, report.linked_folders, "link to a folder, which is not entered without --follow-links",
-              "links to folders, which are not entered without --follow-links",
-              quoted_first(walk.folder_links));
-  add_count(report, report.dangling_links, "link that leads nowhere", "links that lead nowhere",
-            quoted_first(walk.dangling_links));
-  add_count(report, report.special_files, "that is no file but a pipe, a socket or a device",
-            "that are no file but a pipe, a socket or a device", quoted_first(walk.special_files));
+    add_count(report, report.linked_folders, "link to a folder (to follow it: --follow-links)",
+              "links to folders (to follow them: --follow-links)", quoted_first(walk.folder_links));
+  add_count(report, report.dangling_links, "broken link", "broken links", quoted_first(walk.dangling_links));
+  add_count(report, report.special_files, "that is a pipe, a socket or a device",
+            "that are pipes, sockets or devices", quoted_first(walk.special_files));
   return report;
 }
 
@@ -78,7 +75,7 @@ Error explain_no_samples(const Tier& tier, const CorpusRequest& request, const S
   if (report.dangling_links > 0 || has_others)
     return make_error(Errc::not_found, "no samples in '{}' ({})", tier.root, report.text);
   return make_error(Errc::not_found,
-                    "no samples in '{}': nothing there ends in {} ({}); --types takes other extensions",
+                    "no samples in '{}': no file ends in {} ({}); to use other extensions: --types",
                     tier.root, types, report.text);
 }
 

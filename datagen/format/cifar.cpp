@@ -33,7 +33,7 @@ constexpr OptionSpec kCifarOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "10000",
-     .help = "records a file; the last file is test_batch.bin, all others data_batch_1.bin and on",
+     .help = "records per file; the last file is test_batch.bin, the others data_batch_1.bin and so on",
      .at_least = 1},
 };
 
@@ -62,7 +62,7 @@ class CifarWriter final : public ObjectWriter {
 
   Result<PublishedObject> publish(Durability durability, const Approval& approve) override {
     if (!writer_ || writer_->offset() != samples_ * kRecordBytes)
-      return make_error(Errc::internal, "'{}' is not complete: its plan has {} records", name_, samples_);
+      return make_error(Errc::internal, "'{}' is incomplete: it should have {} records", name_, samples_);
     return writer_->publish(durability, approve);
   }
 
@@ -82,8 +82,8 @@ class Cifar final : public Format {
         field_bytes(fields[0]) == kPictureBytes)
       return success();
     return make_error(Errc::invalid_argument,
-                      "a CIFAR record holds one field of {} bytes (uint8, 3 x 32 x 32), and these samples "
-                      "have {}, the first called {}: choose another --format",
+                      "a CIFAR record has one field of {} bytes (uint8, 3 x 32 x 32), and these samples have "
+                      "{}, the first named {}: choose another --format",
                       kPictureBytes, fields.size(), fields[0].name);
   }
 
@@ -143,7 +143,7 @@ Result<std::unique_ptr<Format>> make_cifar(const Options& options) {
 
 const FormatInfo format_cifar{
     .name = "cifar",
-    .summary = "CIFAR-10's binary files: a label and 3072 bytes of pixels a record",
+    .summary = "CIFAR-10 binary files: records of a label and 3072 bytes of pixels",
     .options = kCifarOptions,
     .make = make_cifar,
 };

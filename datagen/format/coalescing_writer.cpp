@@ -55,7 +55,7 @@ Result<void> CoalescingWriter::append_placeholder(std::span<const std::byte> byt
 
 Result<void> CoalescingWriter::replace_placeholder(std::span<const std::byte> bytes) {
   if (bytes.size() != placeholder_bytes_)
-    return make_error(Errc::internal, "a placeholder is replaced by another number of bytes");
+    return make_error(Errc::internal, "a placeholder was replaced by another number of bytes");
   // Updates the checksum without reading the object again. A CRC is linear, so the XOR of the CRCs of the old
   // and the new bytes is the CRC of their difference. crc32c_combine() extends it over the bytes after the
   // placeholder. The XOR with the old checksum of the object then gives the new one.
@@ -84,9 +84,8 @@ class BufferedWriter final : public Writer {
   Result<void> append(std::span<const std::byte> bytes) override {
     if (bytes.size() > kMostBufferedBytes - buffered_.size())
       return make_error(Errc::unsupported,
-                        "'{}' must be written over when it is whole, which its back end cannot, and "
-                        "has more than the {} MiB that wait for that in memory: put fewer samples "
-                        "into an object",
+                        "'{}' must be updated after it is written. Its back end cannot do that, and the "
+                        "object exceeds the {} MiB that can wait in memory: put fewer samples into an object",
                         name_, kMostBufferedBytes >> 20U);
     buffered_.insert(buffered_.end(), bytes.begin(), bytes.end());
     return success();

@@ -22,7 +22,7 @@ constexpr OptionSpec kFilesOptions[] = {
      .type = OptionType::text,
      .value = "EXT,...|any",
      .fallback = kDefaultSampleTypes,
-     .help = "extensions that --scan takes for samples, in any case; any: every file"},
+     .help = "file extensions that --scan treats as samples, in any case; any: every file"},
 };
 
 class FileWriter final : public ObjectWriter {
@@ -58,10 +58,9 @@ class Files final : public ShardedFormat {
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() == 1) return success();
-    return make_error(
-        Errc::invalid_argument,
-        "a file holds one field, and these samples have {} ({}, {} ...): choose another --format",
-        fields.size(), fields[0].name, fields[1].name);
+    return make_error(Errc::invalid_argument,
+                      "a file has one field, and these samples have {} ({}, {} ...): choose another --format",
+                      fields.size(), fields[0].name, fields[1].name);
   }
 
   Result<std::unique_ptr<ObjectWriter>> create(Backend& backend, const ObjectPlan& plan) const override {
@@ -89,7 +88,7 @@ Result<std::unique_ptr<Format>> make_files(const Options& options) {
 
 const FormatInfo format_files{
     .name = "files",
-    .summary = "one file a sample, in folders by class",
+    .summary = "one file per sample, in class folders",
     .options = kFilesOptions,
     .make = make_files,
 };

@@ -134,10 +134,9 @@ class FormReader::Chunks {
       are_all_written = are_all_written && array_.chunks[i].bytes() > 0;
     }
     if (!are_all_written && rows.bytes > kMostFilledBytes)
-      return stored.error(
-          Errc::unsupported, array_.chunks[range.first].offset,
-          fmt::format("{} bytes of rows, of which some were never written; at most {} are read at once",
-                      rows.bytes, kMostFilledBytes));
+      return stored.error(Errc::unsupported, array_.chunks[range.first].offset,
+                          fmt::format("{} bytes of rows, some never written; the limit for one read is {}",
+                                      rows.bytes, kMostFilledBytes));
     if (are_all_written && rows.bytes / most_inflation_ > stored_bytes)
       return stored.error(Errc::corrupt, array_.chunks[range.first].offset,
                           fmt::format("chunks of {} bytes cannot hold {}", stored_bytes, rows.bytes));
@@ -322,13 +321,13 @@ class FormReader::Stream {
       const auto step = inflater_->step(in, out);
       if (!step.ok()) return stored.error(step.error().code, at, step.error().what);
       if (step->in_bytes == 0 && step->out_bytes == 0 && !step->ended)
-        return stored.error(Errc::truncated, at, "the compressed bytes of a sample break off");
+        return stored.error(Errc::truncated, at, "the compressed bytes of a sample are truncated");
       stored_offset_ += step->in_bytes;
       offset_ += step->out_bytes;
       out = out.subspan(step->out_bytes);
       if (step->ended && !out.empty()) {
         if (stream_.format != DeflateFormat::gzip)
-          return stored.error(Errc::truncated, at, "a compressed stream ends too early");
+          return stored.error(Errc::truncated, at, "a compressed stream is truncated");
         inflater_->begin();
       }
     }
@@ -384,7 +383,7 @@ Result<std::span<const std::byte>> SampleUnpacker::open_form(uint64_t sample,
   const SampleEntry& entry = manifest_->sample(sample);
   const SampleExtent extent = manifest_->extent(sample);
   if (extent.bytes > most_bytes_)
-    return make_error(Errc::unsupported, "a sample of {} bytes, and at most {} are taken here", extent.bytes,
+    return make_error(Errc::unsupported, "a sample of {} bytes, and the limit is {}", extent.bytes,
                       most_bytes_);
   PENSTOCK_TRY(use_form(entry.form));
   MemoryWindow window(stored, entry.offset);

@@ -61,10 +61,10 @@ class Npy final : public ShardedFormat {
 
   Result<void> check(std::span<const Field> fields) const override {
     if (fields.size() != 1)
-      return make_error(Errc::invalid_argument,
-                        "an .npy file holds one array, and these samples have {} ({}, {} ...): npz "
-                        "holds several",
-                        fields.size(), fields[0].name, fields[1].name);
+      return make_error(
+          Errc::invalid_argument,
+          "an .npy file has one array, and these samples have {} ({}, {} ...): use --format npz",
+          fields.size(), fields[0].name, fields[1].name);
     if (fields[0].varies && !shards_.one_sample_per_object())
       return make_error(
           Errc::invalid_argument,
@@ -85,13 +85,13 @@ class Npy final : public ShardedFormat {
     PENSTOCK_ASSIGN(const NpyArray array, read_npy(window, 0, object.bytes, true));
     LeftOutParts left_out;
     if (const uint64_t rest = object.bytes - array.header_bytes - array.data_bytes; rest > 0)
-      left_out = {.count = 1, .first_name = fmt::format("what follows the first array ({} bytes)", rest)};
+      left_out = {.count = 1, .first_name = fmt::format("the {} bytes after the first array", rest)};
     uint64_t samples = 1;
     if (is_shard_name(object.name) && !array.shape.empty() && array.data_bytes > 0) {
       if (array.fortran_order)
         return window.error(
             Errc::unsupported, 0,
-            "its rows are not contiguous (Fortran's order): save it with numpy.ascontiguousarray");
+            "its rows are not contiguous (Fortran order): save it with numpy.ascontiguousarray");
       samples = array.shape[0];
     }
     PENSTOCK_TRY(check_sample_count(window, samples));
@@ -115,7 +115,7 @@ class Npy final : public ShardedFormat {
 
 const FormatInfo format_npy{
     .name = "npy",
-    .summary = "NumPy arrays: a sample each, or stacked",
+    .summary = "NumPy arrays: one sample per file, or stacked",
     .options = kShardedOptions,
     .make = make_sharded<Npy>,
 };

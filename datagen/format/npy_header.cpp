@@ -84,7 +84,7 @@ Result<void> parse_shape(LiteralParser& text, NpyArray& array) {
   if (!text.accept('(')) return header_error("no shape");
   while (!text.accept(')')) {
     const auto length = text.parse_number();
-    if (!length) return header_error("a side that is no number");
+    if (!length) return header_error("a side that is not a number");
     if (array.shape.size() == kMostArrayDimensions) return header_error("more sides than an array has");
     array.shape.push_back(*length);
     if (!text.accept(',') && text.peek() != ')') return header_error("sides without commas");
@@ -94,7 +94,8 @@ Result<void> parse_shape(LiteralParser& text, NpyArray& array) {
 
 Result<void> parse_descr(LiteralParser& text, NpyArray& array) {
   if (text.peek() == '[')
-    return make_error(Errc::unsupported, "an array of records (a structured type); only plain ones are read");
+    return make_error(Errc::unsupported,
+                      "an array of records (a structured type); only plain arrays are supported");
   const auto descr = text.parse_string();
   if (!descr || descr->size() < 2) return header_error("no type");
   std::string_view rest = *descr;
@@ -102,7 +103,8 @@ Result<void> parse_descr(LiteralParser& text, NpyArray& array) {
   if (std::string_view("<>|=").find(rest.front()) != std::string_view::npos) rest.remove_prefix(1);
   array.kind = rest.empty() ? '\0' : rest.front();
   if (array.kind == 'O')
-    return make_error(Errc::unsupported, "an array of Python's objects (a pickle); only plain ones are read");
+    return make_error(Errc::unsupported,
+                      "an array of Python objects (a pickle); only plain arrays are supported");
   if (std::string_view("biufcSUVmM").find(array.kind) == std::string_view::npos)
     return header_error(fmt::format("the unknown type '{}'", *descr));
   rest.remove_prefix(1);
@@ -182,7 +184,7 @@ Result<NpyArray> read_npy(ByteWindow& window, uint64_t offset, uint64_t length, 
   constexpr size_t kBytesBeforeText = 10;  // number of bytes before the text in version 1
   if (length < kBytesBeforeText) return window.corrupt(offset, "too short for a NumPy array");
   PENSTOCK_ASSIGN(std::span<const std::byte> head, window.at(offset, std::min<uint64_t>(length, 12)));
-  if (!as_text(head).starts_with(kMagic)) return window.corrupt(offset, "no NumPy array begins here");
+  if (!as_text(head).starts_with(kMagic)) return window.corrupt(offset, "there is no NumPy array here");
   const auto version = number_at(head, 6, 1);
   if (version < 1 || version > 3)
     return window.error(Errc::unsupported, offset, fmt::format("version {} of NumPy's format", version));
@@ -197,8 +199,8 @@ Result<NpyArray> read_npy(ByteWindow& window, uint64_t offset, uint64_t length, 
   array->header_bytes = text_begin + text_bytes;
   const uint64_t bytes_there = length - array->header_bytes;
   if (allows_more ? array->data_bytes > bytes_there : array->data_bytes != bytes_there)
-    return window.corrupt(
-        offset, fmt::format("a NumPy array of {} bytes where {} are", array->data_bytes, bytes_there));
+    return window.corrupt(offset, fmt::format("a NumPy array of {} bytes, and {} bytes are present",
+                                              array->data_bytes, bytes_there));
   return array;
 }
 

@@ -183,7 +183,7 @@ class NpzScan {
                                                    is_array.error().code == Errc::truncated);
         if (!is_array.ok() && !is_damaged) return is_array.error();
         if (is_damaged || !*is_array) {
-          unread_.add(member.name, is_damaged ? "which is damaged" : "which is no array",
+          unread_.add(member.name, is_damaged ? "which is damaged" : "which is not an array",
                       is_damaged ? std::optional(is_array.error()) : std::nullopt);
           continue;
         }
@@ -212,13 +212,13 @@ class NpzScan {
     Result<NpyArray> parsed = stream ? read_npy(*stream, 0, member.bytes, true)
                                      : read_npy(window_, member.content.offset, member.content.length, true);
     if (!parsed.ok() && parsed.error().code == Errc::unsupported) {
-      const std::string reason = fmt::format("that is not read ({})", parsed.error().what);
+      const std::string reason = fmt::format("that is not supported ({})", parsed.error().what);
       unread_.add(name, reason, std::move(parsed).error());
       return success();
     }
     PENSTOCK_ASSIGN(const NpyArray array, std::move(parsed));
     if (const uint64_t rest = member.bytes - array.header_bytes - array.data_bytes; rest > 0)
-      unread_.add(fmt::format("what follows the array {} ({} bytes)", name, rest), "");
+      unread_.add(fmt::format("the {1} bytes after the array {0}", name, rest), "");
     arrays_.push_back({.name = name,
                        .shape = array.shape,
                        .bytes = array.data_bytes,
@@ -268,7 +268,7 @@ class Npz final : public ShardedFormat {
 
 const FormatInfo format_npz{
     .name = "npz",
-    .summary = "NumPy archives: an array a field, of one sample or of several",
+    .summary = "NumPy archives: one array per field, with one sample or several",
     .options = kArrayOptions,
     .make = make_of_arrays<Npz>,
 };

@@ -236,7 +236,7 @@ TEST_F(Npz, AbsurdNumbersAreErrors) {
   EXPECT_ERRC(Errc::corrupt, with(end + 10, 2, 0xfffe), "65534 members");
   EXPECT_ERRC(Errc::corrupt, with(end + 12, 4, 0xfffffff0), "ZIP directory");
   EXPECT_ERRC(Errc::corrupt, with(end + 16, 4, 0xfffffff0), "ZIP directory");
-  EXPECT_ERRC(Errc::unsupported, with(directory + 10, 2, 14), "'x.npy' is compressed by method 14");
+  EXPECT_ERRC(Errc::unsupported, with(directory + 10, 2, 14), "'x.npy' uses ZIP compression method 14");
   EXPECT_FALSE(with(directory + 10, 2, 8).ok()) << "no stream of deflate is there";
   EXPECT_ERRC(Errc::unsupported, with(directory + 8, 2, 1), "encrypted");
   EXPECT_ERRC(Errc::corrupt, with(directory + 42, 4, 0xfffffff0), "'x.npy'");
@@ -332,7 +332,7 @@ TEST_F(Npz, MembersWithoutSuffixAreArraysToo) {
   for (const auto& [entry_offset, value, words] : {std::tuple{8U, 1, "encrypted"},
                                                    {10U, 14, "compressed"},
                                                    {10U, 8, ""},
-                                                   {42U, 7, "no ZIP member begins here"}}) {
+                                                   {42U, 7, "there is no ZIP member here"}}) {
     const auto samples = fixture.scan(with(two, entry_offset, uint8_t(value)));
     ASSERT_OK(samples);
     EXPECT_EQ(samples->size(), 3U) << words;

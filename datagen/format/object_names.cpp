@@ -42,8 +42,8 @@ Result<Shards> Shards::parse(const Options& options) {
     return make_error(Errc::invalid_argument, "set either shards or samples_per_file, not both");
   if (options.given("dirs") && samples_per_object != 1)
     return make_error(Errc::invalid_argument,
-                      "dirs={} has no effect on objects of several samples, which are named by "
-                      "number: leave it out, or set samples_per_file=1 or --format files",
+                      "dirs={} has no effect on objects with several samples, which have numbers as names: "
+                      "leave it out, or set samples_per_file=1 or --format files",
                       options.text("dirs"));
   return Shards(dirs, shard_count, samples_per_object);
 }

@@ -12,25 +12,26 @@
 namespace penstock {
 
 // These three constants are rows for a format's option table.
-inline constexpr OptionSpec kDirsOption{.name = "dirs",
-                                        .role = OptionRole::work,
-                                        .type = OptionType::text,
-                                        .value = "class|flat|hash:K",
-                                        .fallback = "class",
-                                        .help = "folders: one a class, none, or K by a hash of the name"};
+inline constexpr OptionSpec kDirsOption{
+    .name = "dirs",
+    .role = OptionRole::work,
+    .type = OptionType::text,
+    .value = "class|flat|hash:K",
+    .fallback = "class",
+    .help = "folders: one per class, none, or K folders by a hash of the name"};
 inline constexpr OptionSpec kShardsOption{
     .name = "shards",
     .role = OptionRole::work,
     .type = OptionType::integer,
     .value = "N",
-    .help = "number of objects, with equally many samples (else objects of 128 MiB or somewhat more)",
+    .help = "number of objects, with equal sample counts (default: objects of 128 MiB or a little more)",
     .at_least = 1};
 inline constexpr OptionSpec kSamplesPerFileOption{
     .name = "samples_per_file",
     .role = OptionRole::work,
     .type = OptionType::integer,
     .value = "N",
-    .help = "samples per object; 1: the object is named after the sample",
+    .help = "samples per object; 1: the object has the name of the sample",
     .at_least = 1};
 
 // The option `dirs` decides the folder of an object that contains one sample: a folder per class (taken from

@@ -37,7 +37,8 @@ Result<std::span<const std::byte>> ObjectWindow::at(uint64_t offset, size_t leng
 Result<void> ObjectWindow::slide(uint64_t offset, size_t length) {
   PENSTOCK_TRY(check_interrupt());
   if (length > kMostReadBytes)
-    return make_error(Errc::internal, "a read of {} bytes of '{}', more than at once", length, name_);
+    return make_error(Errc::internal, "a read of {} bytes of '{}' exceeds the limit of one read", length,
+                      name_);
   if (buffer_.capacity() == 0) buffer_.grow(size_t(std::min<uint64_t>(size_, kWindowBytes)));
   const bool is_near = offset >= begin_ && offset - begin_ < 2 * kWindowBytes;
   const uint64_t begin = offset / kBufferAlignment * kBufferAlignment;

@@ -24,7 +24,7 @@ Result<void> check_array_names(std::span<const Field> fields, std::string_view c
         names.emplace(field.name).second &&
         (!field.varies || names.insert(fmt::format("{}{}", field.name, kOffsetsSuffix)).second);
     if (!is_valid || !is_unused)
-      return make_error(Errc::invalid_argument, "{} cannot hold {} called '{}'", container,
+      return make_error(Errc::invalid_argument, "{} cannot contain {} named '{}'", container,
                         is_valid ? "two arrays" : "an array", field.name);
   }
   return success();
@@ -52,7 +52,7 @@ SampleArrays::SampleArrays(const ObjectPlan& plan, bool is_stacked)
 
 Result<void> SampleArrays::add(const SampleBytes& sample) {
   if (added_samples_ == samples_ || sample.fields.size() != fields_.size())
-    return make_error(Errc::internal, "a sample too many, or with fields of its own, for '{}'", name_);
+    return make_error(Errc::internal, "one sample too many, or with other fields, for '{}'", name_);
   for (size_t f = 0; f < fields_.size(); ++f) {
     const FieldBytes& field = sample.fields[f];
     if (!fields_[f].varies && field.bytes != field_bytes(fields_[f]))
@@ -64,10 +64,10 @@ Result<void> SampleArrays::add(const SampleBytes& sample) {
     if (f == 0 || samples_ == 1) continue;
     buffered_bytes_ += field.bytes;
     if (buffered_bytes_ > kMostFieldBytes)
-      return make_error(Errc::unsupported,
-                        "'{}' would have more than {} MiB in addition to its payload, which stay in memory "
-                        "until its end: put fewer samples into an object",
-                        name_, kMostFieldBytes >> 20U);
+      return make_error(
+          Errc::unsupported,
+          "'{}' would need more than {} MiB of metadata in memory: put fewer samples into an object", name_,
+          kMostFieldBytes >> 20U);
     buffered_crc32c_[f] = crc32c_of(field, buffered_crc32c_[f]);
     for (const std::span<const std::byte> piece : field.pieces)
       buffered_[f].insert(buffered_[f].end(), piece.begin(), piece.end());

@@ -24,7 +24,7 @@ Result<size_t> inflate_into(std::span<std::byte> out, StreamInflater& inflater,
   while (inflated_bytes < out.size() && !member_ended) {
     PENSTOCK_ASSIGN(const StreamInflater::Step step, inflater.step(in, out.subspan(inflated_bytes)));
     if (!step.ended && step.in_bytes == 0 && step.out_bytes == 0)
-      return make_error(Errc::truncated, "a compressed sample breaks off");
+      return make_error(Errc::truncated, "a compressed sample is truncated");
     in = in.subspan(step.in_bytes);
     inflated_bytes += step.out_bytes;
     member_ended = step.ended;
@@ -44,8 +44,8 @@ Result<SampleOpener> SampleOpener::make(std::string_view codec, uint64_t max_rec
     auto inflater = StreamInflater::start(DeflateFormat::gzip);
     if (!inflater.ok())
       return make_error(inflater.error().code,
-                        "the samples are {}, compressed with gzip, and {}: gunzip the files and "
-                        "add --scan, or build with zlib",
+                        "the samples are {}, compressed with gzip, and {}: decompress the files and add "
+                        "--scan, or build with zlib",
                         codec, inflater.error().what);
     opener.inflater_ = *std::move(inflater);
   }
@@ -86,16 +86,16 @@ Result<std::optional<std::span<std::byte>>> SampleOpener::inflate(std::span<cons
   const bool is_record =
       header_bytes == header.size() && (tfrecord_payload_bytes(header) || !kVerifyChecksums);
   if (!is_record && !all_wrapped_) return std::optional<std::span<std::byte>>();  // gzip of something else
-  if (header_bytes < header.size()) return make_error(Errc::truncated, "a compressed sample is no record");
+  if (header_bytes < header.size()) return make_error(Errc::truncated, "a compressed sample is not a record");
   const uint64_t length = number_at(header, 0, 8);
   if (!is_record)
     return make_error(Errc::corrupt,
-                      "a compressed sample is no TFRecord: the checksum of its length is wrong");
+                      "a compressed sample is not a TFRecord: the checksum of its length is wrong");
   if (length / kMostGzipInflation > stored.size())
     return make_error(Errc::truncated, "a record of {} bytes, but only {} compressed ones", length,
                       stored.size());
   if (length > max_record_bytes_)
-    return make_error(Errc::unsupported, "a record of {} bytes, and at most {} are inflated here", length,
+    return make_error(Errc::unsupported, "a record of {} bytes, and the limit is {}", length,
                       max_record_bytes_);
   const auto record_bytes = size_t(length + kFramingBytes);
   if (!record_.try_grow(record_bytes + 1))  // one extra byte: if it is filled, the record is too long
@@ -104,8 +104,7 @@ Result<std::optional<std::span<std::byte>>> SampleOpener::inflate(std::span<cons
   PENSTOCK_ASSIGN(
       const size_t rest_bytes,
       inflate_into(record_.first(record_bytes + 1).subspan(header.size()), *inflater_, in, member_ended));
-  if (header.size() + rest_bytes < record_bytes)
-    return make_error(Errc::truncated, "a record ends too early");
+  if (header.size() + rest_bytes < record_bytes) return make_error(Errc::truncated, "a record is truncated");
   if (header.size() + rest_bytes > record_bytes || !in.empty())
     return make_error(Errc::corrupt, "a compressed sample is more than one record");
   return std::optional(record_.first(record_bytes));

@@ -104,10 +104,9 @@ Result<std::string_view> codec_at(ByteWindow& window, const Placement& placement
 
 Result<void> check_sample_count(const ByteWindow& window, uint64_t samples) {
   if (samples <= kMostSamplesPerObject) return success();
-  return window.error(
-      Errc::unsupported, 0,
-      fmt::format("it claims {} samples, and no more than {} of one object are taken: split it", samples,
-                  kMostSamplesPerObject));
+  return window.error(Errc::unsupported, 0,
+                      fmt::format("it claims {} samples, and the limit per object is {}: split it", samples,
+                                  kMostSamplesPerObject));
 }
 
 std::string list_arrays(std::span<const StoredArray> arrays) {
@@ -134,13 +133,13 @@ Format::LeftOutParts describe_left_out(std::span<const StoredArray> arrays, cons
   const StoredArray& payload = arrays[choice.payload];
   out.first_name = first.name;
   out.reason = "";
-  if (choice.labels_are_no_integers) out.reason = "labels whose type is no integer";
+  if (choice.labels_are_no_integers) out.reason = "labels whose type is not integer";
   if (choice.labels_have_several_numbers)
-    out.reason = fmt::format("labels of {} numbers each, where one is read: store the number of the class",
+    out.reason = fmt::format("labels of {} numbers each, where one is expected: store the class number",
                              first.shape[1]);
   if (!choice.labels_do_not_fit) return out;
   if (choice.layout == SampleChoice::Layout::one_sample && payload.shape.size() == 1) {
-    out.reason = fmt::format("whose {} labels are not for '{}', which is one sample",
+    out.reason = fmt::format("whose {} labels do not fit '{}', which is one sample",
                              first.bytes / first.item_bytes, payload.name);
     return out;
   }

@@ -23,7 +23,7 @@ inline constexpr OptionSpec kArrayOptions[] = {
      .role = OptionRole::work,
      .type = OptionType::text,
      .value = "NAME",
-     .help = "the array that --scan takes samples from, in place of the largest"},
+     .help = "the array that --scan takes samples from (default: the largest)"},
 };
 
 // A format that uses a Shards to split samples over objects and to name the objects. Subclasses write and

@@ -96,13 +96,13 @@ Result<TarReader::Header> TarReader::read_header() {
   const auto is_sum = [&](int64_t value) { return sum && *sum == uint64_t(value); };
   const bool is_valid = is_sum(tar_checksum(block, false)) || is_sum(tar_checksum(block, true));
   if (kVerifyChecksums && !is_valid)
-    return object_.corrupt(offset_, "no tar archive, or a damaged one: the checksum of a header is wrong");
+    return object_.corrupt(offset_, "not a tar archive, or a damaged one: the checksum of a header is wrong");
   header.type = block[kTarType.offset];
   if (header_field(block, kTarMagic).starts_with(kPosixMagic) && block[kTarPrefix.offset] != '\0')
     header.name = std::string(text_before_nul(header_field(block, kTarPrefix))) + "/";
   header.name += text_before_nul(header_field(block, kTarName));
   const auto size = parse_tar_number(header_field(block, kTarSize));
-  if (!size) return object_.corrupt(offset_, "a tar header whose size is no number");
+  if (!size) return object_.corrupt(offset_, "a tar header whose size is not a number");
   header.content = {offset_ + kTarBlockBytes, *size};
   return header;
 }
@@ -134,7 +134,7 @@ Result<const ArchiveMember*> TarReader::next() {
       continue;
     }
     if (header.type == 'S')
-      return object_.error(Errc::unsupported, begin, "a sparse file; make the archive without --sparse");
+      return object_.error(Errc::unsupported, begin, "a sparse file; create the archive without --sparse");
     const std::string name = next_name_ ? *std::move(next_name_) : std::move(header.name);
     next_name_.reset();
     next_bytes_.reset();
@@ -182,11 +182,11 @@ Result<void> TarReader::read_pax(Extent content) {
 Result<void> TarReader::apply_pax_record(uint64_t at, std::string_view key, std::string_view value) {
   if (key == "path") next_name_ = value;
   if (key.starts_with("GNU.sparse."))
-    return object_.error(Errc::unsupported, at, "a sparse file; make the archive without --sparse");
+    return object_.error(Errc::unsupported, at, "a sparse file; create the archive without --sparse");
   if (key != "size") return success();
   next_bytes_ = parse_digits<uint64_t>(value);
   if (!next_bytes_ || *next_bytes_ > uint64_t(std::numeric_limits<int64_t>::max()))
-    return object_.corrupt(at, "a pax header whose size is no number");
+    return object_.corrupt(at, "a pax header whose size is not a number");
   return success();
 }
 
@@ -199,7 +199,7 @@ Result<void> TarReader::set_name(uint64_t at, std::string_view name) {
   bool leads_out = name.starts_with('/') || name.find('\0') != std::string_view::npos;
   while (!rest.empty()) leads_out = take_part(rest, '/') == ".." || leads_out;
   if (!leads_out) return success();
-  return object_.corrupt(at, fmt::format("a tar member called '{}', which leads out of the archive", name));
+  return object_.corrupt(at, fmt::format("a tar member named '{}', which leads outside the archive", name));
 }
 
 }  // namespace penstock

@@ -83,14 +83,14 @@ class MessageReader {
         return value;
       }
     }
-    return object_.corrupt(at_, "no tf.Example: a number does not end");
+    return object_.corrupt(at_, "not a tf.Example: a number does not end");
   }
 
   Result<Tag> read_tag() {
     const uint64_t begin = at_;
     PENSTOCK_ASSIGN(const uint64_t value, read_varint());
     const Tag tag{value >> 3U, unsigned(value & 7U)};
-    if (tag.field_number == 0) return object_.corrupt(begin, "no tf.Example: a field has the number 0");
+    if (tag.field_number == 0) return object_.corrupt(begin, "not a tf.Example: a field has the number 0");
     return tag;
   }
 
@@ -100,7 +100,7 @@ class MessageReader {
     PENSTOCK_ASSIGN(const uint64_t bytes, read_varint());
     if (bytes > end_ - at_)
       return object_.corrupt(
-          begin, fmt::format("no tf.Example: a field of {} bytes where {} are left", bytes, end_ - at_));
+          begin, fmt::format("not a tf.Example: a field of {} bytes where {} are left", bytes, end_ - at_));
     const Extent extent{at_, bytes};
     at_ += bytes;
     return extent;
@@ -117,7 +117,7 @@ class MessageReader {
     }
     const uint64_t bytes = tag.wire_type == kFixed64 ? 8 : 4;
     if ((tag.wire_type != kFixed64 && tag.wire_type != kFixed32) || bytes > end_ - at_)
-      return object_.corrupt(at_, "no tf.Example: a field of no known kind");
+      return object_.corrupt(at_, "not a tf.Example: a field of unknown type");
     at_ += bytes;
     return success();
   }

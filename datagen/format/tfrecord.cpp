@@ -32,22 +32,22 @@ extern const FormatInfo format_tfrecord;
 
 namespace {
 
-constexpr OptionSpec kTfrecordOptions[] = {kDirsOption,
-                                           kShardsOption,
-                                           kSamplesPerFileOption,
-                                           {.name = "features",
-                                            .role = OptionRole::work,
-                                            .type = OptionType::choice,
-                                            .value = "tf|dlio",
-                                            .fallback = "tf",
-                                            .help = "names in a record: of TensorFlow's ImageNet script, or "
-                                                    "image and size, which DLIO reads"},
-                                           {.name = "compression",
-                                            .role = OptionRole::work,
-                                            .type = OptionType::choice,
-                                            .value = "none|gzip",
-                                            .fallback = "none",
-                                            .help = "gzip: each record a gzip member of its own, level 6"}};
+constexpr OptionSpec kTfrecordOptions[] = {
+    kDirsOption,
+    kShardsOption,
+    kSamplesPerFileOption,
+    {.name = "features",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "tf|dlio",
+     .fallback = "tf",
+     .help = "feature names: those of TensorFlow's ImageNet script, or image and size as DLIO reads them"},
+    {.name = "compression",
+     .role = OptionRole::work,
+     .type = OptionType::choice,
+     .value = "none|gzip",
+     .fallback = "none",
+     .help = "gzip: each record is a separate gzip member, level 6"}};
 
 constexpr std::string_view kImageName = "image";
 
@@ -225,10 +225,10 @@ class TfRecord final : public ShardedFormat {
             "a tf.Example has at most {} bytes, and these samples have more: choose another --format",
             kMostExampleBytes);
       if (is_dlio_ && &field != fields.data() && (field.name == kImageName || field.name == kSizeName))
-        return make_error(Errc::invalid_argument,
-                          "features=dlio has a feature '{}' of its own, and these samples a second field of "
-                          "that name",
-                          field.name);
+        return make_error(
+            Errc::invalid_argument,
+            "features=dlio adds a feature '{}', and these samples already have a field of that name",
+            field.name);
     }
     return success();
   }
@@ -296,7 +296,7 @@ class TfRecord final : public ShardedFormat {
     const uint64_t length = number_at(bytes, 0, 8);
     const bool is_valid = tfrecord_payload_bytes(bytes.first<kTfRecordHeaderBytes>()) == length;
     if (kVerifyChecksums && !is_valid)
-      return window.corrupt(at, "no TFRecord: the checksum of a record's length is wrong");
+      return window.corrupt(at, "not a TFRecord: the checksum of a record's length is wrong");
     const uint64_t bytes_left = window.size() - at - kTfRecordHeaderBytes;
     if (bytes_left < kTfRecordFooterBytes || length > bytes_left - kTfRecordFooterBytes)
       return window.error(
@@ -323,7 +323,7 @@ Result<std::unique_ptr<Format>> make_tfrecord(const Options& options) {
 
 const FormatInfo format_tfrecord{
     .name = "tfrecord",
-    .summary = "TFRecord shards of tf.Example records, as TensorFlow reads them",
+    .summary = "TFRecord shards of tf.Example records, as in TensorFlow",
     .options = kTfrecordOptions,
     .make = make_tfrecord,
 };

@@ -20,7 +20,7 @@ Result<Extent> message_at(StreamWindow& stream, uint64_t at, uint64_t object_byt
   PENSTOCK_ASSIGN(const auto header, stream.at(at, kTfRecordHeaderBytes));
   const uint64_t length = number_at(header, 0, 8);
   if (kVerifyChecksums && !tfrecord_payload_bytes(header.first<kTfRecordHeaderBytes>()))
-    return stream.corrupt(at, "compressed, but no TFRecord: the checksum of a record's length is wrong");
+    return stream.corrupt(at, "compressed, but not a TFRecord: the checksum of a record's length is wrong");
   if (length / kMostGzipInflation > object_bytes)
     return stream.error(
         Errc::truncated, at,

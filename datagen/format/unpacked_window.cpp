@@ -63,18 +63,17 @@ Error StreamWindow::error(Errc code, uint64_t offset, std::string_view what) con
   const auto after = std::find_if(boundaries_.begin() + 1, boundaries_.end(),
                                   [&](const Boundary& boundary) { return boundary.offset > offset; });
   const Boundary& begin = *(after - 1);
-  return object_.error(code, stream_.begin + begin.stored_offset,
-                       fmt::format("{} (at byte {} of what is compressed here)", what,
-                                   offset - std::min(begin.offset, offset)));
+  return object_.error(
+      code, stream_.begin + begin.stored_offset,
+      fmt::format("{} (at byte {} of the decompressed data)", what, offset - std::min(begin.offset, offset)));
 }
 
 Result<std::span<const std::byte>> StreamWindow::at(uint64_t offset, size_t length) {
   if (offset < begin_)
-    return error(
-        Errc::unsupported, offset,
-        fmt::format("what is here was read before and is needed again, and at most the last {} KiB are "
-                    "in memory: decompress the file first",
-                    kBufferBytes >> 10U));
+    return error(Errc::unsupported, offset,
+                 fmt::format("this part is needed a second time, and only the last {} KiB are in memory: "
+                             "decompress the file first",
+                             kBufferBytes >> 10U));
   while (end_ < offset + length) {
     if (ended_)
       return error(Errc::truncated, offset,
@@ -115,7 +114,7 @@ Result<void> StreamWindow::inflate(uint64_t keep_from) {
   if (!step.ok()) return error(step.error().code, end_, step.error().what);
   if (!step->ended && step->in_bytes == 0 && step->out_bytes == 0)
     return error(Errc::truncated, end_,
-                 fmt::format("the compressed bytes do not end, but those of the object do at {}",
+                 fmt::format("the compressed data do not end before the object ends at {}",
                              stream_.begin + stream_.stored_bytes));
   if (expected_) crc32_ = crc32(out.first(step->out_bytes), crc32_);
   stored_end_ += step->in_bytes;
@@ -139,7 +138,7 @@ Result<void> StreamWindow::end_stream() {
     if (bytes_left == 1 || begins_as_gzip(next)) return success();
   }
   return object_.corrupt(stream_.begin + stored_end_,
-                         fmt::format("{} bytes follow the end of what is compressed", bytes_left));
+                         fmt::format("{} bytes follow the end of the compressed data", bytes_left));
 }
 
 void StreamWindow::add_point() {
@@ -185,10 +184,10 @@ Result<Extent> StreamWindow::stored_range(const SampleExtent& extent) {
 Result<void> StreamWindow::finish() {
   while (!ended_) PENSTOCK_TRY(inflate(end_));
   if (expected_ && (end_ != expected_->bytes || (kVerifyChecksums && crc32_ != expected_->crc32)))
-    return object_.corrupt(stream_.begin,
-                           fmt::format("{} compressed bytes are damaged: the length or the CRC-32 of "
-                                       "what they hold is wrong",
-                                       stream_.stored_bytes));
+    return object_.corrupt(
+        stream_.begin,
+        fmt::format("{} compressed bytes are damaged: the length or CRC-32 of their content is wrong",
+                    stream_.stored_bytes));
   stream_.bytes = end_;
   for (Point& point : points_) {
     if (!point.is_used) continue;

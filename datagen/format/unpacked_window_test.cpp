@@ -200,7 +200,7 @@ TEST_F(UnpackedScan, BytesThatOnlyBeginAsZlibAreNoStream) {
   Bytes object = random_bytes(500, 9);
   object[0] = std::byte{0x78};
   object[1] = std::byte{0x9c};
-  EXPECT_ERRC(Errc::corrupt, scan("tfrecord", "a.tfrecord", object), "no TFRecord");
+  EXPECT_ERRC(Errc::corrupt, scan("tfrecord", "a.tfrecord", object), "not a TFRecord");
   // zlib's stream of no bytes
   const Bytes empty{std::byte{0x78}, std::byte{0x9c}, std::byte{3}, std::byte{0},
                     std::byte{0},    std::byte{0},    std::byte{0}, std::byte{1}};

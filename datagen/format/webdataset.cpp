@@ -60,7 +60,7 @@ class TarWriter final : public ObjectWriter {
     // If the key has no '/', rfind() returns npos, npos + 1 is 0, and the whole key is taken.
     const std::string_view base = sample.key.substr(sample.key.rfind('/') + 1);
     if (base.empty() || base.find('.') != std::string_view::npos)
-      return make_error(Errc::invalid_argument, "sample '{}': a WebDataset key ends at the first dot",
+      return make_error(Errc::invalid_argument, "sample '{}': a WebDataset key must not contain a dot",
                         sample.key);
     if (sample.label != kNoLabel) {
       const std::string label = std::to_string(sample.label);
@@ -147,8 +147,7 @@ class TarScan {
         note_left_out(sample.label_file, "a label without a file of the same key");
     if (reader.links() > 0) note_left_out(reader.first_link(), "a link", reader.links());
     PENSTOCK_ASSIGN(const uint64_t end_bytes, reader.bytes_after_end());
-    if (end_bytes > 0)
-      note_left_out(fmt::format("what follows the end of the archive ({} bytes)", end_bytes), "");
+    if (end_bytes > 0) note_left_out(fmt::format("the {} bytes after the end of the archive", end_bytes), "");
     report();
     return success();
   }
@@ -283,7 +282,7 @@ class WebDataset final : public ShardedFormat {
 
 const FormatInfo format_webdataset{
     .name = "webdataset",
-    .summary = "tar shards of the files of samples, as WebDataset reads them",
+    .summary = "tar shards with the files of samples, as in WebDataset",
     .options = kShardedOptions,
     .make = make_sharded<WebDataset>,
 };

@@ -175,7 +175,7 @@ TEST(WebDataset, LinksAndWhatFollowsTheEndAreCountedAndNamed) {
   EXPECT_EQ(left_out_of(joined), "0") << "tar fills its last block with zeros";
   add(joined, "b.jpg", "content");
   close(joined);
-  EXPECT_EQ(left_out_of(joined), "1 from what follows the end of the archive (2048 bytes), ");
+  EXPECT_EQ(left_out_of(joined), "1 from the 2048 bytes after the end of the archive, ");
 }
 
 TEST(WebDataset, TheFilesOfASampleNeedNotBeAdjacent) {

@@ -136,7 +136,7 @@ Result<uint64_t> find_end(ObjectWindow& window) {
   }
   if (followed) return *followed;
   return window.error(Errc::truncated, window.size(),
-                      "no end of a ZIP archive: the object is cut off, or none");
+                      "there is no end-of-archive record: the object is truncated, or not a ZIP archive");
 }
 
 Result<void> read_zip64_end(ObjectWindow& window, uint64_t end, Directory& directory) {
@@ -209,22 +209,24 @@ Result<void> find_content(ObjectWindow& window, uint64_t end, uint64_t at, std::
   const uint64_t method = number_at(entry, 10, 2);
   member.is_deflated = method == kDeflated;
   if (method != 0 && !member.is_deflated)
-    return window.error(Errc::unsupported, at,
-                        fmt::format("'{}' is compressed by method {} of ZIP: write it with "
-                                    "numpy.savez_compressed, or with numpy.savez",
-                                    name, method));
+    return window.error(
+        Errc::unsupported, at,
+        fmt::format(
+            "'{}' uses ZIP compression method {}: write it with numpy.savez_compressed or numpy.savez", name,
+            method));
   if (!member.is_deflated && bytes != stored_bytes)
     return window.corrupt(at, fmt::format("'{}' has {} bytes, but {} are stored", name, bytes, stored_bytes));
   if (header_offset > end)
-    return window.corrupt(at, fmt::format("'{}' begins after the members, at byte {}", name, header_offset));
+    return window.corrupt(at, fmt::format("'{}' starts after the members, at byte {}", name, header_offset));
   PENSTOCK_ASSIGN(const std::span<const std::byte> header, window.at(header_offset, kLocalHeaderBytes));
   // The extra field there may be longer or shorter than the one in the directory.
   if (number_at(header, 0, 4) != kLocalSignature)
-    return window.corrupt(header_offset, fmt::format("no ZIP member begins here, though '{}' should", name));
+    return window.corrupt(header_offset,
+                          fmt::format("there is no ZIP member here, and '{}' should start here", name));
   const uint64_t begin =
       header_offset + kLocalHeaderBytes + number_at(header, 26, 2) + number_at(header, 28, 2);
   if (begin > end || stored_bytes > end - begin)
-    return window.corrupt(at, fmt::format("'{}' has {} bytes, more than there are", name, stored_bytes));
+    return window.corrupt(at, fmt::format("'{}' has {} bytes, more than the archive", name, stored_bytes));
   if (stored_bytes > bytes_left) return window.corrupt(at, fmt::format("'{}' overlaps other members", name));
   member.content = {begin, stored_bytes};
   member.bytes = bytes;

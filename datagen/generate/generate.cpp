@@ -65,10 +65,10 @@ Result<void> check_same_target(const Generation& generation, Tier& tier) {
   PENSTOCK_ASSIGN(const std::optional<GenerationState> started,
                   read_generation_state(*tier.backend, tier.root));
   if (started && journal_key(*started) == journal_key(generation.state)) return success();
-  return make_error(
-      Errc::not_found,
-      "'{}' is not the folder in which rank 0 began the data set: name one for --out that every rank sees",
-      tier.root);
+  return make_error(Errc::not_found,
+                    "'{}' is not the folder in which rank 0 started the data set: set --out to a folder that "
+                    "every rank sees",
+                    tier.root);
 }
 
 // Repairs a finished data set: checks the size of every object, and makes the wrong objects again. The ranks

@@ -24,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 Error other_build_error(std::string_view name, std::string_view why) {
   return make_error(Errc::corrupt,
-                    "'{}' {}: the data set was made by another build of penstock; resume with that build, or "
-                    "make the whole data set in another folder",
+                    "'{}' {}: another build of penstock made the data set; resume with that build, or "
+                    "generate the data set in another folder",
                     name, why);
 }
 
@@ -59,7 +59,7 @@ Result<void> Repairer::begin(std::span<const uint64_t> wrong) {
     progress_.advance(own_counts_.samples_kept);
   }
   if (manifest_.objects() == generation_.objects + companions_.size()) return success();
-  return other_build_error(kManifestName, "names other objects than this build makes");
+  return other_build_error(kManifestName, "lists other objects than this build makes");
 }
 
 GeneratedCounts Repairer::counts() const {
@@ -97,13 +97,13 @@ Result<void> Repairer::make_again(Worker& worker, uint64_t object) {
   const auto check_unchanged = [&](const PublishedObject& written, std::span<const JournalSample> rows,
                                    std::span<const uint32_t> labels) -> Result<void> {
     if (matches_manifest(object, written, rows, labels)) return success();
-    return other_build_error(name, "would be made of other bytes than those that the manifest has");
+    return other_build_error(name, "would get other bytes than the manifest lists");
   };
   if (object >= generation_.objects)
     return outcome_of(
         write_companion(*generation_.format, backend_, companions_[object - generation_.objects], durability_,
                         [&](const PublishedObject& written) { return check_unchanged(written, {}, {}); }));
-  if (worker.maker.name(object) != name) return other_build_error(name, "is no name that this build gives");
+  if (worker.maker.name(object) != name) return other_build_error(name, "is not a name that this build uses");
   worker.rows.clear();
   PENSTOCK_TRY(worker.maker.make(object, worker.rows, worker.labels, check_unchanged));
   worker.counts.samples_made += worker.rows.size();

@@ -139,8 +139,8 @@ Result<GenerationState> parse_generation_state(std::string_view text, std::strin
     const Json json = Json::parse(text);
     if (unsigned_number(json.at("schema")) != kSchema)
       return make_error(Errc::unsupported,
-                        "'{}' is of another version of penstock: resume with that version, or remove the "
-                        "folder and start again",
+                        "'{}' was written by another version of penstock: resume with that version, or "
+                        "remove the folder and start again",
                         name);
     return GenerationState{.recipe = json.at("recipe").get<std::string>(),
                            .fingerprint = fingerprint_of(json),

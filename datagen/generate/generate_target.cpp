@@ -38,11 +38,10 @@ Error occupied_error(const Tier& tier, std::string_view why, std::string_view re
 Result<GenerationState> load_finished(Tier& tier) {
   const Result<Manifest> existing = Manifest::load(*tier.backend, kManifestName);
   if (!existing.ok() && existing.error().code == Errc::corrupt)
-    return make_error(
-        Errc::corrupt,
-        "{}, and no other file lists what '{}' contains: remove the folder and start again, or run "
-        "what this command prints: penstock describe {}",
-        existing.error().what, tier.root, shell_word(tier.spec));
+    return make_error(Errc::corrupt,
+                      "{}, and no other file lists the content of '{}': remove the folder and start again, "
+                      "or run the command that this prints: penstock describe {}",
+                      existing.error().what, tier.root, shell_word(tier.spec));
   if (!existing.ok()) return existing.error();
   const Manifest& manifest = *existing;
   const ManifestFacts& facts = manifest.facts();
@@ -69,7 +68,7 @@ Result<bool> check_finished(Tier& tier, const GenerationState& requested) {
   PENSTOCK_ASSIGN(const GenerationState existing, load_finished(tier));
   const std::string how_differs = difference(existing, requested);
   if (how_differs.empty()) return true;
-  return occupied_error(tier, fmt::format("holds a finished corpus of {}", how_differs),
+  return occupied_error(tier, fmt::format("contains a finished corpus of {}", how_differs),
                         "choose another folder");
 }
 
@@ -111,20 +110,19 @@ Result<void> check_free_space(Tier& tier, const Generation& generation, bool sta
   if (!bytes_fit())
     return make_error(Errc::no_space,
                       "{} samples of '{}' take {} {}{}{}, and '{}' has {} free: make fewer with --samples, "
-                      "--bytes or --scale, make room, or choose another place",
+                      "--bytes or --scale, free some space, or choose another --out",
                       format_count(generation.state.samples), generation.state.recipe,
                       generation.size_prefix(), format_size(uint64_t(sum_bytes())), started ? " more" : "",
                       sum_bytes() > double(generation.bytes_expected) ? " in whole blocks" : "", tier.root,
                       format_size(space->bytes));
   if (!inodes_fit())
-    return make_error(
-        Errc::no_space,
-        "{} samples of '{}' make {}{} files and folders ({} objects, {} folders, {} of penstock's "
-        "own), and the file system of '{}' has room for {} more: make fewer, put several samples "
-        "into each object (--format), or choose another place",
-        format_count(generation.state.samples), generation.state.recipe, format_count(needed_inodes()),
-        started ? " more" : "", format_count(objects), format_count(folders), own_files, tier.root,
-        format_count(*space->inodes));
+    return make_error(Errc::no_space,
+                      "{} samples of '{}' need {}{} inodes ({} objects, {} folders, {} of penstock itself), "
+                      "and the file system of '{}' has {} free: make fewer, put several samples into each "
+                      "object (--format), or choose another --out",
+                      format_count(generation.state.samples), generation.state.recipe,
+                      format_count(needed_inodes()), started ? " more" : "", format_count(objects),
+                      format_count(folders), own_files, tier.root, format_count(*space->inodes));
   return success();
 }
 
@@ -140,16 +138,15 @@ Result<void> check_space_for_repair(Tier& tier, const Manifest& manifest,
     if (one.state == ObjectState::vanished) ++objects;
   }
   if (missing_bytes <= space->bytes && objects <= space->inodes.value_or(objects)) return success();
-  return make_error(
-      Errc::no_space,
-      missing_bytes > space->bytes
-          ? fmt::format("{} objects of '{}' are to be made again and take {} more, and there is {} "
-                        "free: make room",
-                        format_count(wrong.size()), tier.root, format_size(missing_bytes),
-                        format_size(space->bytes))
-          : fmt::format("{} objects of '{}' are gone and to be made again, and its file system has room for "
-                        "{} more: make room",
-                        format_count(objects), tier.root, format_count(*space->inodes)));
+  return make_error(Errc::no_space,
+                    missing_bytes > space->bytes
+                        ? fmt::format("{} objects of '{}' must be generated again and need {} more, and {} "
+                                      "are free: free some space",
+                                      format_count(wrong.size()), tier.root, format_size(missing_bytes),
+                                      format_size(space->bytes))
+                        : fmt::format("{} objects of '{}' are missing and must be generated again, and its "
+                                      "file system has {} free inodes: remove files",
+                                      format_count(objects), tier.root, format_count(*space->inodes)));
 }
 
 void remove_leftovers(Backend& backend) {
@@ -184,10 +181,10 @@ Result<void> check_no_writer(Tier& tier) {
   const ssize_t length = ::pread(file.get(), text.data(), text.size(), 0);
   std::string_view holder(text.data(), length > 0 ? size_t(length) : 0);
   holder = holder.substr(0, holder.find(" boot "));
-  return make_error(Errc::busy,
-                    "'{}' is being made by another 'penstock generate' now ({}): wait until it "
-                    "ends, or choose another folder",
-                    tier.root, holder.empty() ? "its number is unknown" : printable(holder));
+  return make_error(
+      Errc::busy,
+      "another 'penstock generate' ({1}) is writing '{0}': wait until it ends, or choose another folder",
+      tier.root, holder.empty() ? "its PID is unknown" : printable(holder));
 }
 
 Result<void> check_may_write(Tier& tier) {
@@ -199,7 +196,7 @@ Result<void> check_may_write(Tier& tier) {
     folder = folder.parent_path();
   if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) return success();
   if (errno != EACCES && errno != EPERM && errno != EROFS) return success();
-  return errno_error(errno, "--out must be in a folder that you may write to; cannot make anything in",
+  return errno_error(errno, "--out must be in a folder with write permission; cannot write to",
                      folder.native());
 }
 
@@ -210,28 +207,27 @@ Result<bool> check_target(Tier& tier, const GenerationState& requested, bool res
   PENSTOCK_ASSIGN(const std::optional<GenerationState> state, read_generation_state(backend, tier.root));
   if (state) {
     if (!resume)
-      return occupied_error(tier, "holds an unfinished data set of 'penstock generate'",
-                            "add --resume to go on with it, or remove the folder");
+      return occupied_error(tier, "contains an unfinished data set of 'penstock generate'",
+                            "to continue, add --resume; or remove the folder");
     const std::string how_differs = difference(*state, requested);
     if (how_differs.empty() && state->fingerprint != requested.fingerprint)
       return occupied_error(
           tier, fmt::format("was started by another build, whose '{}' makes other bytes", requested.recipe),
-          "go on with that build, or remove the folder");
+          "resume with that build, or remove the folder");
     if (how_differs.empty()) return is_finished(tier, requested);
     return occupied_error(tier, fmt::format("was started with {}", how_differs),
-                          "give --resume the same values, or choose another folder");
+                          "pass the same values with --resume, or choose another folder");
   }
   const bool finished = backend.names().stat(kManifestName).ok();
   if (finished && resume) return check_finished(tier, requested);
   if (finished)
-    return occupied_error(tier, "holds a corpus already", "choose another folder, or remove this one");
+    return occupied_error(tier, "already contains a corpus", "choose another folder, or remove this one");
   PENSTOCK_ASSIGN(const std::string found, first_foreign_entry(tier, kOwnNames));
   if (found.empty()) return false;
-  return occupied_error(
-      tier, fmt::format("is not empty (there is '{}')", found),
-      resume ? "choose an empty or a new folder; or if it is a finished data set that lost its "
-               "manifest, penstock describe prints how to make a new one"
-             : "choose an empty or a new folder");
+  return occupied_error(tier, fmt::format("is not empty (it contains '{}')", found),
+                        resume ? "choose an empty or new folder. If it is a finished data set that lost its "
+                                 "manifest, 'penstock describe' prints how to make a new one"
+                               : "choose an empty or new folder");
 }
 
 }  // namespace penstock

@@ -60,7 +60,7 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
                          (count_request.scale != 0 ? 1 : 0) + (count_request.size_for ? 1 : 0);
   if (ways_given > 1)
     return make_error(Errc::invalid_argument,
-                      "set how many with one of --samples, --bytes, --scale and --size-for");
+                      "set the number of samples with one of --samples, --bytes, --scale and --size-for");
   if (count_request.samples != 0) return SampleCount{count_request.samples, ""};
   PENSTOCK_ASSIGN(const auto full_recipe, info.make({0, seed}, options));
   if (count_request.scale != 0) {
@@ -69,10 +69,9 @@ Result<SampleCount> count_samples(const RecipeInfo& info, const Options& options
       return make_error(Errc::invalid_argument, "--scale {}: give a number above 0, such as 0.01",
                         count_request.scale);
     if (!(samples < 9e18))
-      return make_error(
-          Errc::invalid_argument,
-          "--scale {} of the {} samples of '{}' is more than can be counted: choose a smaller one",
-          count_request.scale, full_recipe->samples(), info.name);
+      return make_error(Errc::invalid_argument,
+                        "--scale {} of the {} samples of '{}' is too large to count: choose a smaller scale",
+                        count_request.scale, full_recipe->samples(), info.name);
     return SampleCount{std::max<uint64_t>(1, uint64_t(std::llround(samples))), ""};
   }
   if (count_request.bytes == 0 && !count_request.size_for) return SampleCount{full_recipe->samples(), ""};
@@ -88,20 +87,18 @@ Result<void> check_size(const Generation& generation, double bytes) {
   const uint64_t samples = generation.state.samples;
   if (!(bytes < double(kMostCorpusBytes)))
     return make_error(Errc::invalid_argument,
-                      "{} samples of '{}' are more bytes than a file system counts (2^63): make fewer",
-                      samples, generation.state.recipe);
+                      "{} samples of '{}' exceed 2^63 bytes, the limit of file systems: make fewer", samples,
+                      generation.state.recipe);
   const uint64_t memory = memory_bytes();
   if (generation.objects > kMostObjects)
-    return make_error(
-        Errc::invalid_argument,
-        "{} samples in {} objects are too many: a manifest lists at most {} objects; make fewer "
-        "samples, or set samples_per_file",
-        samples, generation.objects, kMostObjects);
+    return make_error(Errc::invalid_argument,
+                      "{} samples need {} objects, and a manifest lists at most {}: make fewer samples, or "
+                      "set samples_per_file",
+                      samples, generation.objects, kMostObjects);
   if (memory != 0 && samples > memory / kManifestBytesPerSample)
-    return make_error(
-        Errc::invalid_argument,
-        "{} samples are too many: their manifest does not fit into this machine's memory; make fewer",
-        samples);
+    return make_error(Errc::invalid_argument,
+                      "{} samples are too many: their manifest does not fit into memory; make fewer",
+                      samples);
   return success();
 }
 

@@ -48,7 +48,7 @@ class DiscardBackend final : public Backend, private Namespace {
   };
 
   static Error refuse() {
-    return make_error(Errc::unsupported, "a back end that only counts bytes keeps no objects");
+    return make_error(Errc::unsupported, "a back end that only counts bytes stores no objects");
   }
 
   Result<void> list_all(std::string_view, const std::function<bool(const Entry&)>&,

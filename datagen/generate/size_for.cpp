@@ -66,9 +66,9 @@ Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes)
   PENSTOCK_ASSIGN(const Options options,
                   Options::parse(kKeys, arguments_after_app(text), "key of --size-for"));
   if (!options.given("accelerators"))
-    return make_error(Errc::invalid_argument,
-                      "--size-for {0}: the number of accelerators is missing: --size-for {0},accelerators=8",
-                      text);
+    return make_error(
+        Errc::invalid_argument,
+        "--size-for {0}: the number of accelerators is missing; write --size-for {0},accelerators=8", text);
   for (const char* key : {"accelerators", "hosts", "batch"})
     if (options.has(key) && options.integer(key) > kMostCount)
       return make_error(Errc::invalid_argument, "--size-for: {}={}: at most {}", key, options.integer(key),
@@ -80,16 +80,17 @@ Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes)
                .hosts = number("hosts"),
                .memory_bytes = options.given("memory") ? options.size("memory") : own_memory_bytes};
   if (rule.memory_bytes == 0)
-    return make_error(Errc::invalid_argument,
-                      "--size-for: how much memory this machine has is unknown: add memory=SIZE of one host");
+    return make_error(
+        Errc::invalid_argument,
+        "--size-for: the memory size of this machine is unknown: add memory=SIZE (of one host)");
   return rule;
 }
 
 std::string size_for_warning(std::string_view app, std::string_view recipe) {
   if (app == recipe) return "";
   return fmt::format(
-      "--size-for {0} counts steps of {0}, whose data set is the recipe '{0}': of '{1}' it makes as many "
-      "samples, but no data set by the rules of MLPerf Storage",
+      "--size-for {0} sizes the data set for steps of {0}, whose recipe is '{0}': with recipe '{1}' the "
+      "number of samples is the same, but the data set does not follow the rules of MLPerf Storage",
       app, recipe);
 }
 

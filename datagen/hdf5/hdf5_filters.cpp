@@ -127,7 +127,7 @@ Reason reason_of_library() {
     return 0;
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &reason);
-  if (reason.text.empty()) reason.text = "it gives no reason";
+  if (reason.text.empty()) reason.text = "it reports no reason";
   return reason;
 }
 
@@ -214,7 +214,7 @@ class SharedMemory {
 FilterAnswer answer_to(const FilterQuestion& question, std::span<std::byte> memory) {
   Reason reason;
   if (question.stored_bytes == 0) {
-    if (!can_undo(question.filters[0].number)) reason.text = "there is no such filter";
+    if (!can_undo(question.filters[0].number)) reason.text = "this filter is unknown";
   } else {
     const size_t result = filter_result_offset(question.stored_bytes);
     reason = read_chunk(make_file(question, memory), memory.subspan(result, size_t(question.chunk_bytes)));
@@ -236,7 +236,7 @@ int serve() {
   ::mallopt(M_TRIM_THRESHOLD, 1 << 30);
 #endif
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  const H5Z_class2_t take{H5Z_CLASS_T_VERS, kTakeChunk, 1, 1, "take the chunk", nullptr, nullptr, take_chunk};
+  const H5Z_class2_t take{H5Z_CLASS_T_VERS, kTakeChunk, 1, 1, "read the chunk", nullptr, nullptr, take_chunk};
   if (H5Zregister(&take) < 0) return kFilterNoMemory;
   SharedMemory shared;
   char byte = 0;
@@ -261,7 +261,7 @@ int main() {
   struct stat info {};
   if (::fstat(penstock::kFilterMemoryFd, &info) != 0 || !S_ISREG(info.st_mode)) {
     static constexpr char kHelp[] =
-        "Penstock starts this program to undo the filters of HDF5 chunks. Do not start it yourself.\n";
+        "Penstock starts this program to decode HDF5 chunks. Do not start it yourself.\n";
     static_cast<void>(::write(STDERR_FILENO, kHelp, sizeof kHelp - 1));
     return 2;
   }

@@ -97,7 +97,7 @@ std::string sum_entries(Header& out, size_t label_names, EntryAt entry_at, Bytes
     if (entry.object >= out.objects) return fmt::format("sample {} is in no object", i);
     const uint64_t size = bytes_of(entry.object);
     if (entry.length > size || entry.offset > size - entry.length)
-      return fmt::format("sample {} lies outside its object", i);
+      return fmt::format("sample {} is outside its object", i);
     if (entry.label != kNoLabel && entry.label >= label_names && label_names != 0)
       return fmt::format("sample {} has an unknown label", i);
     if (__builtin_add_overflow(out.payload_bytes, entry.length, &out.payload_bytes))

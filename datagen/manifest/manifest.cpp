@@ -67,9 +67,9 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
   Header header;
   if (bytes.size() < 16) return damage(fmt::format("it has {} bytes, less than any header", bytes.size()));
   std::memcpy(&header, bytes.data(), std::min(bytes.size(), sizeof header));
-  if (header.magic != manifest_layout::kMagic) return damage("it does not start like one");
+  if (header.magic != manifest_layout::kMagic) return damage("it does not start like a manifest");
   if (header.header_bytes < 24 || header.header_bytes > std::min<size_t>(bytes.size(), 65536))
-    return damage("its header is cut short");
+    return damage("its header is truncated");
   // The checksum is computed as if its own field (bytes 12 to 15) were zero.
   const uint32_t crc_before = crc32c(bytes.first(12));
   const std::array<std::byte, 4> zeros{};
@@ -80,11 +80,11 @@ Result<Header> parse_header(std::span<const std::byte> bytes) {
       0, manifest_layout::kNames, manifest_layout::kForms, kSections};
   if (header.version == 0 || header.version > manifest_layout::kVersion)
     return make_error(Errc::unsupported,
-                      "the manifest has version {}, this penstock reads versions {} to {}: use a "
-                      "newer penstock, or make the manifest again",
+                      "the manifest has version {}, and this penstock reads versions {} to {}: use a newer "
+                      "penstock, or make the manifest again",
                       header.version, manifest_layout::kVersionWithoutObjectCrcs, manifest_layout::kVersion);
   if (header.header_bytes != sizeof header || header.sections != kSectionCounts[header.version])
-    return damage("odd header size");
+    return damage("its header size is wrong");
   if (header.version == manifest_layout::kVersionWithoutObjectCrcs) add_object_crcs(header);
   const SectionRow& forms = header.rows[manifest_layout::kForms];
   if (header.sections == manifest_layout::kForms && !all_zero(std::as_bytes(std::span(&forms, 1))))
@@ -199,7 +199,7 @@ Result<Manifest> Manifest::open(const std::filesystem::path& file) {
   if (::fstat(descriptor.get(), &status) != 0)
     return errno_error(errno, "cannot map manifest", file.native());
   if (!S_ISREG(status.st_mode))
-    return make_error(Errc::invalid_argument, "'{}' is no regular file", file.native());
+    return make_error(Errc::invalid_argument, "'{}' is not a regular file", file.native());
   const auto size = size_t(status.st_size);
   if (size < sizeof(Header))
     return with_file_name(damage(fmt::format("it has {} bytes, less than any header", size)), file.native());
@@ -258,7 +258,7 @@ Result<void> Manifest::check() const {
   const bool each_sample_is_object = (sums.flags & manifest_layout::kOneObjectPerSample) != 0;
   if (sums.payload_bytes != payload_bytes() || sums.largest_sample != largest_sample() ||
       each_sample_is_object != one_object_per_sample())
-    return damage("its totals are not those of its entries");
+    return damage("its totals do not match its entries");
 
   PENSTOCK_TRY(check_forms());
 
@@ -272,7 +272,7 @@ Result<void> Manifest::check() const {
     }
     in.read_name(name);
     if (!in.ok() || !check_object_name(name).ok() || name.empty())
-      return damage(fmt::format("object {} has no proper name", object));
+      return damage(fmt::format("object {} has an invalid name", object));
   }
   if (!in.at_end()) return damage("bytes after the last name");
   return success();

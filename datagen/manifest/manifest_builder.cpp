@@ -79,8 +79,7 @@ Result<Header> ManifestBuilder::header(std::span<const std::byte> facts_bytes) c
     return builder_error(fmt::format("its facts (settings, {} label names) take more than {} bytes",
                                      facts_.label_names.size(), manifest_layout::kMostFactsBytes));
   if (facts_.label_names.size() > manifest_layout::most_label_names(facts_bytes.size()))
-    return builder_error(
-        fmt::format("among its {} label names are many of the same", facts_.label_names.size()));
+    return builder_error(fmt::format("its {} label names have many duplicates", facts_.label_names.size()));
   if (facts_.settings.size() > manifest_layout::kMostSettings)
     return builder_error(fmt::format("it has {} settings", facts_.settings.size()));
   out.header_bytes = sizeof out;
@@ -112,7 +111,7 @@ uint32_t ManifestBuilder::add_object(std::string_view name, uint64_t bytes) {
   else if (name.empty() || name.size() > manifest_layout::kLongestName)
     record_mistake(fmt::format("object {} has a name of {} bytes", index, name.size()));
   else if (index > 0 && name == last_name_)
-    record_mistake(fmt::format("object '{}' comes twice", name));
+    record_mistake(fmt::format("object '{}' is listed twice", name));
   coded_name_.clear();
   const bool begins_block = index % manifest_layout::kNamesPerBlock == 0;
   if (begins_block) name_blocks_.push_back(names_.size());

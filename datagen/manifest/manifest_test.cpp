@@ -287,7 +287,7 @@ TEST(ManifestBuilder, ReportsMistakesWithNames) {
   EXPECT_NE(mistake([](ManifestBuilder& b) {
               b.add_object("twice.jpg", 1);
               b.add_object("twice.jpg", 1);
-            }).find("'twice.jpg' comes twice"),
+            }).find("'twice.jpg' is listed twice"),
             std::string::npos);
   mistake([](ManifestBuilder& b) { b.add_object("../escape", 1); });
   mistake([](ManifestBuilder& b) { b.add_object("/etc/passwd", 1); });

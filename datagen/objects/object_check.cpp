@@ -178,7 +178,7 @@ namespace {
 ObjectVerdict verdict_of_size(uint64_t bytes, uint64_t expected) {
   if (bytes == expected) return {};
   return {bytes < expected ? ObjectState::shrunk : ObjectState::grown,
-          fmt::format("{} bytes, the manifest says {}", format_count(bytes), format_count(expected))};
+          fmt::format("{} bytes, and the manifest lists {}", format_count(bytes), format_count(expected))};
 }
 
 Result<ObjectVerdict> verdict_of(const Error& error) {
@@ -201,7 +201,7 @@ Result<ObjectVerdict> check_object_size(Namespace& names, const Manifest& manife
   if (!entry.ok() && entry.error().code != Errc::not_found && entry.error().sys_errno != ELOOP)
     return as_data_error(entry.error());
   if (!entry.ok()) return ObjectVerdict{ObjectState::vanished, entry.error().message(), object};
-  if (entry->folder) return ObjectVerdict{ObjectState::vanished, "a folder has its name", object};
+  if (entry->folder) return ObjectVerdict{ObjectState::vanished, "it is a folder", object};
   ObjectVerdict verdict = verdict_of_size(entry->bytes, manifest.object_bytes(object));
   verdict.object = object;
   verdict.bytes = entry->bytes;
@@ -241,7 +241,7 @@ Result<ObjectVerdict> check_object(Backend& backend, const Manifest& manifest, c
   if (verdict.state != ObjectState::right) return verdict;
   const auto is_wrong = [&](uint32_t crc, uint32_t expected, std::string_view where) {
     verdict = {ObjectState::wrong_bytes,
-               fmt::format("checksum {:08x}, the manifest says {:08x}{}", crc, expected, where)};
+               fmt::format("checksum {:08x}, and the manifest lists {:08x}{}", crc, expected, where)};
   };
   const auto compare_sample = [&](uint64_t sample, const Result<uint32_t>& crc) {
     // Only the first wrong sample of an object goes into the verdict.

@@ -72,7 +72,7 @@ Result<WholeObjects> whole_objects(const Manifest& manifest) {
       if (seen[object])
         return make_error(Errc::unsupported,
                           "the samples of '" + std::string(manifest.object_name(object, scratch)) +
-                              "' do not follow each other in the manifest: it cannot be loaded as a whole");
+                              "' are not consecutive in the manifest, so it cannot be loaded as a whole");
       seen[object] = true;
       objects.push_back(object);
       samples_of_objects.push_back(object_samples);

@@ -88,8 +88,7 @@ class ObjectLayout {
 Result<DeviceOrder> device_order(const SampleList& samples, const Backend& backend) {
   const auto path = backend.native_path("");
   if (!path)
-    return make_error(Errc::unsupported,
-                      "the order of objects on their device is known only of files of this machine");
+    return make_error(Errc::unsupported, "the physical order of objects is known only for local files");
   const Fd folder(::open(path->c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!folder) return errno_error(errno, "cannot open folder", path->string());
   // For each object, the end of the last sample in it. Extents after that are not needed.

@@ -18,7 +18,7 @@ Result<Shuffle> parse_buffer(std::string_view text) {
   if (text == kBufferName) return shuffle_error("the number of samples is missing");
   const Result<uint64_t> entries = parse_count(text.substr(kBufferName.size() + 1));
   if (!entries.ok()) return shuffle_error(entries.error().what);
-  if (*entries == 0) return shuffle_error("a buffer has at least one sample");
+  if (*entries == 0) return shuffle_error("a buffer needs at least one sample");
   return Shuffle::buffer(*entries);
 }
 

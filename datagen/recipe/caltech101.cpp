@@ -145,7 +145,7 @@ Result<std::unique_ptr<Recipe>> make_caltech101(const RecipeRequest& request, co
 
 const RecipeInfo recipe_caltech101{
     .name = "caltech101",
-    .summary = "small JPEG photographs' look-alikes in 102 class folders of 31 to 800",
+    .summary = "small photo-like synthetic JPEGs in 102 class folders of 31 to 800",
     .options = kCaltech101Options,
     .source =
         "Caltech-101 as in Chien et al., Characterizing Deep-Learning I/O Workloads in TensorFlow (2018)",

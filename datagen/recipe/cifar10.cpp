@@ -100,7 +100,7 @@ Result<std::unique_ptr<Recipe>> make_cifar10(const RecipeRequest& request, const
 
 const RecipeInfo recipe_cifar10{
     .name = "cifar10",
-    .summary = "32x32 pictures in ten classes, 50,000 to train with and 10,000 to test",
+    .summary = "32x32 images in ten classes, 50,000 for training and 10,000 for testing",
     .source = "CIFAR-10 (Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009)",
     .full_samples = kCifar10Samples,
     .sizes = "3,072 bytes each",

@@ -56,7 +56,7 @@ Result<std::unique_ptr<Recipe>> make_climate(const RecipeRequest& request, const
 
 const RecipeInfo recipe_climate{
     .name = "climate",
-    .summary = "16 fields of weather on a globe and a segmentation of them, one time step a file",
+    .summary = "16 weather fields on a globe with a segmentation map, one time step per file",
     .options = kClimateOptions,
     .source = "the input of ClimDeepLearn, as in Chowdhury et al.'s study of deep-learning I/O at NERSC",
     .full_samples = kClimateSamples,

@@ -43,7 +43,7 @@ Result<std::unique_ptr<Recipe>> make_cosmoflow(const RecipeRequest& request, con
 
 const RecipeInfo recipe_cosmoflow{
     .name = "cosmoflow",
-    .summary = "one array of bytes a sample, of the sizes of MLPerf Storage's CosmoFlow",
+    .summary = "byte arrays with the sizes of MLPerf Storage's CosmoFlow",
     .options = kCosmoflowOptions,
     .source = "the CosmoFlow workload of MLPerf Storage and DLIO",
     .full_samples = kCosmoflowSamples,

@@ -107,7 +107,7 @@ std::span<const RecipeSetting> file_settings_of(const Options& options) {
 
 const RecipeInfo recipe_hepcnn{
     .name = "hepcnn",
-    .summary = "detector images with labels and weights, 709 a file",
+    .summary = "detector images with labels and weights, 709 per file",
     .options = kHepcnnOptions,
     .source = "HEPCNNB, as in Chowdhury et al.'s study of deep-learning I/O at NERSC",
     .full_samples = kFiles * kTrainingSamples,

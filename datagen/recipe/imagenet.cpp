@@ -34,7 +34,7 @@ constexpr OptionSpec kImagenetOptions[] = {
      .type = OptionType::choice,
      .value = "jpeg|png",
      .fallback = "jpeg",
-     .help = "png: pictures of fewer pixels, to have the same sizes"},
+     .help = "png: images with fewer pixels, so that the sizes are the same"},
 };
 
 Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, const Options& options) {
@@ -60,7 +60,7 @@ Result<std::unique_ptr<Recipe>> make_imagenet(const RecipeRequest& request, cons
 
 const RecipeInfo recipe_imagenet{
     .name = "imagenet",
-    .summary = "JPEG photographs' look-alikes in 1000 class folders",
+    .summary = "photo-like synthetic JPEGs in 1000 class folders",
     .options = kImagenetOptions,
     .source =
         "ILSVRC 2012 as in Chien et al., Characterizing Deep-Learning I/O Workloads in TensorFlow (2018)",

@@ -23,9 +23,8 @@ Result<void> check_full_sizes(const PhotoSizes& sizes) {
     return success();
   return make_error(
       Errc::invalid_argument,
-      "encode=full with median={:.0f} and sigma={}: more than one picture in a hundred would have "
-      "less than {:.0f} bytes, and would come out larger: raise the median, lower sigma, or leave "
-      "encode=full out",
+      "encode=full with median={:.0f} and sigma={}: over 1% of the images should be smaller than {:.0f} "
+      "bytes, the smallest possible size: raise the median, lower sigma, or leave out encode=full",
       sizes.median_bytes, sizes.sigma_of_log, kMinBytes);
 }
 

@@ -26,7 +26,7 @@ constexpr OptionSpec photo_median_option(std::string_view fallback) {
           .type = OptionType::size,
           .value = "SIZE",
           .fallback = fallback,
-          .help = "median size of a picture, 4 kB to 64 MB",
+          .help = "median image size, 4 kB to 64 MB",
           .at_least = 4000};
 }
 constexpr OptionSpec photo_sigma_option(std::string_view fallback) {

@@ -42,7 +42,7 @@ Result<std::unique_ptr<Recipe>> make_resnet50(const RecipeRequest& request, cons
 
 const RecipeInfo recipe_resnet50{
     .name = "resnet50",
-    .summary = "JPEG pictures of one size, as MLPerf Storage's ResNet50 (whose own records are noise)",
+    .summary = "JPEG images of one size, like MLPerf Storage's ResNet50 (whose records are noise)",
     .options = kResnet50Options,
     .source = "the ResNet50 workload of MLPerf Storage and DLIO",
     .full_samples = kResnet50Samples,

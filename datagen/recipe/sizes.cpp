@@ -34,7 +34,7 @@ Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real
   NormalSizes sizes;
   sizes.mean = double(options.size("mean"));
   if (sizes.mean > kMaxMeanBytes)
-    return make_error(Errc::invalid_argument, "mean={}: from 1 byte to 8 GB", options.size("mean"));
+    return make_error(Errc::invalid_argument, "mean={}: must be 1 byte to 8 GB", options.size("mean"));
   sizes.deviation = options.given("deviation") ? double(options.size("deviation"))
                                                : std::floor(sizes.mean * (real.deviation / real.mean) + 0.5);
   if (sizes.deviation > sizes.mean)

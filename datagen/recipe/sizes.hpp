@@ -36,15 +36,16 @@ constexpr OptionSpec mean_option(std::string_view fallback) {
           .type = OptionType::size,
           .value = "SIZE",
           .fallback = fallback,
-          .help = "mean size of a sample, 1 byte to 8 GB",
+          .help = "mean sample size, 1 byte to 8 GB",
           .at_least = 1};
 }
-inline constexpr OptionSpec kDeviationOption{
-    .name = "deviation",
-    .role = OptionRole::work,
-    .type = OptionType::size,
-    .value = "SIZE",
-    .help = "standard deviation of the sizes, at most the mean (else in the real proportion to it)"};
+inline constexpr OptionSpec kDeviationOption{.name = "deviation",
+                                             .role = OptionRole::work,
+                                             .type = OptionType::size,
+                                             .value = "SIZE",
+                                             .help =
+                                                 "standard deviation of the sizes, at most the mean "
+                                                 "(default: in proportion to the mean, as in the real data)"};
 // Reads the two options above. Fails with `invalid_argument` if a value is out of range. If the deviation is
 // not given, it is the same fraction of the mean as in `real`.
 Result<NormalSizes> normal_sizes(const Options& options, const NormalSizes& real);

@@ -44,7 +44,7 @@ TEST(Sizes, RangesInMessagesHaveUnits) {
   const auto larger = sizes_of("8000000001");
   ASSERT_FALSE(larger.ok());
   EXPECT_EQ(larger.error().code, Errc::invalid_argument);
-  EXPECT_NE(larger.error().what.find("from 1 byte to 8 GB"), std::string::npos) << larger.error().what;
+  EXPECT_NE(larger.error().what.find("must be 1 byte to 8 GB"), std::string::npos) << larger.error().what;
 }
 
 TEST(ClassMix, ClassesHaveTheirSizesAndSamplesUniqueNumbers) {

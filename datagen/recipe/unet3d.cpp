@@ -45,7 +45,7 @@ Result<std::unique_ptr<Recipe>> make_unet3d(const RecipeRequest& request, const 
 
 const RecipeInfo recipe_unet3d{
     .name = "unet3d",
-    .summary = "arrays of bytes of very different sizes, as MLPerf Storage's UNet3D",
+    .summary = "byte arrays of very different sizes, like MLPerf Storage's UNet3D",
     .options = kUnet3dOptions,
     .source = "the UNet3D workload of MLPerf Storage and DLIO",
     .full_samples = kUnet3dSamples,

@@ -20,7 +20,7 @@ namespace penstock {
 namespace {
 
 Error read_only_error() {
-  return make_error(Errc::unsupported, "an overlay of two tiers is read-only: write to one of them");
+  return make_error(Errc::unsupported, "an overlay of two tiers is read-only: write to one of the tiers");
 }
 
 class OverlayNamespace final : public Namespace {
@@ -149,7 +149,7 @@ Result<std::string> prefix_of(const Corpus& corpus, const Tier& slow) {
   }
   return make_error(
       Errc::invalid_argument,
-      "the corpus '{}' is not inside the plan's slow tier, {}: name one that is, or leave --overlay out",
+      "the corpus '{}' is not inside the plan's slow tier, {}: name a corpus that is, or leave out --overlay",
       corpus.tier.root, slow.root);
 }
 
@@ -189,13 +189,13 @@ std::string describe_change(Tier& slow, const PlannedFile& file) {
     struct stat status {};
     if (::stat(path->c_str(), &status) != 0) return std::strerror(errno);
     if (uint64_t(status.st_size) != file.bytes)
-      return fmt::format("{} bytes in place of {}", status.st_size, file.bytes);
+      return fmt::format("{} bytes instead of {}", status.st_size, file.bytes);
     const int64_t mtime_ns = int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
-    return mtime_ns == file.mtime_ns ? "" : "written later";
+    return mtime_ns == file.mtime_ns ? "" : "modified later";
   }
   const auto entry = slow.backend->names().stat(file.name);
   if (!entry.ok()) return entry.error().message();
-  return entry->bytes == file.bytes ? "" : fmt::format("{} bytes in place of {}", entry->bytes, file.bytes);
+  return entry->bytes == file.bytes ? "" : fmt::format("{} bytes instead of {}", entry->bytes, file.bytes);
 }
 
 std::optional<std::filesystem::path> missing_folder(const Tier& tier) {
@@ -209,15 +209,15 @@ Result<Tier> open_planned_tier(const PlannedTier& planned) {
   PENSTOCK_ASSIGN(Tier tier, open_tier(planned.spec, kNoNamedTiers));
   if (real_path(tier.root) != real_path(planned.root))
     return make_error(Errc::invalid_argument,
-                      "the plan's tier '{}' is {} here, and was {} when the plan was made: run this "
-                      "from the folder in which the plan was made",
+                      "the plan's tier '{}' is {} here, and was {} when the plan was made: run this in the "
+                      "folder where the plan was made",
                       planned.spec, tier.root, planned.root);
   tier.name = planned.name;
   // Do not create a missing folder, because it may be a mount point that is not mounted. In that case the
   // data on the device would not be found, and copies would fill another file system.
   if (const auto missing = missing_folder(tier))
     return make_error(Errc::not_found,
-                      "there is no folder '{}', the plan's tier '{}': mount it, or make that folder",
+                      "folder '{}', the plan's tier '{}', does not exist: mount it, or create that folder",
                       missing->native(), tier.name);
   return tier;
 }
@@ -229,7 +229,7 @@ std::unique_ptr<Backend> make_overlay(OverlayTiers tiers) {
 Result<void> apply_overlay(Corpus& corpus, const std::filesystem::path& plan_file) {
   PENSTOCK_ASSIGN(const StagingPlan plan, load_staging_plan(plan_file));
   if (!plan.should_stage)
-    return make_error(Errc::invalid_argument, "the plan '{}' stages nothing ({}): leave --overlay out",
+    return make_error(Errc::invalid_argument, "the plan '{}' stages no files ({}): leave out --overlay",
                       plan_file.native(), plan.reason);
   OverlayTiers tiers;
   PENSTOCK_ASSIGN(tiers.slow, open_planned_tier(plan.slow));

@@ -24,9 +24,7 @@ inline constexpr OptionSpec kOverlayOption{
     .name = "overlay",
     .role = OptionRole::target,
     .value = "PLAN",
-    .help =
-        "each object from its tier, as `penstock stage apply PLAN` has laid them out: in place of the "
-        "corpus's own",
+    .help = "read each object from the tier that PLAN assigns to it (first run: penstock stage apply PLAN)",
     .group = "Corpus"};
 
 // Returns the root folder of the tier if that folder does not exist. Returns nothing if it exists, or if the

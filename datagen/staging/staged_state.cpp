@@ -15,7 +15,7 @@ constexpr uint64_t kStagedFormat = 1;
 
 std::string checked_name(const Json& json) {
   auto name = json.get<std::string>();
-  if (!check_object_name(name).ok()) throw std::invalid_argument("a name that no object has");
+  if (!check_object_name(name).ok()) throw std::invalid_argument("a name that is not an object's");
   return name;
 }
 
@@ -70,7 +70,7 @@ Result<StagedState> parse_staged_state(std::string_view text, std::string_view w
   try {
     return state_from_json(json);
   } catch (const std::exception& problem) {
-    return make_error(Errc::corrupt, "'{}' is no list of {} ({})", where, kStagedKind, problem.what());
+    return make_error(Errc::corrupt, "'{}' is not a list of {} ({})", where, kStagedKind, problem.what());
   }
 }
 
@@ -87,7 +87,7 @@ Result<StagedState> load_staged_state(Backend& fast, std::string_view plan_id) {
   PENSTOCK_ASSIGN(const std::string text, read_text(fast, name, kMostSealedBytes));
   PENSTOCK_ASSIGN(StagedState state, parse_staged_state(text, name));
   if (state.plan_id != plan_id)
-    return make_error(Errc::corrupt, "'{}' is of another plan, {}", name, state.plan_id);
+    return make_error(Errc::corrupt, "'{}' belongs to another plan, {}", name, state.plan_id);
   return state;
 }
 

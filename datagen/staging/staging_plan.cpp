@@ -64,10 +64,10 @@ void read_files(const Json& json, StagingPlan& plan) {
   for (const Json& one : json.at("files")) {
     PlannedFile file{.name = one.at("name").get<std::string>(), .bytes = count_member(one, "bytes")};
     const Json& mtime = one.at("mtime_ns");
-    if (!mtime.is_number_integer()) throw std::invalid_argument("'mtime_ns' is no whole number");
+    if (!mtime.is_number_integer()) throw std::invalid_argument("'mtime_ns' is not a whole number");
     file.mtime_ns = mtime.get<int64_t>();
     if (!check_object_name(file.name).ok() || (!plan.files.empty() && plan.files.back().name >= file.name))
-      throw std::invalid_argument("names that are not allowed, or not in order");
+      throw std::invalid_argument("names that are invalid or not in order");
     plan.files.push_back(std::move(file));
   }
 }
@@ -85,14 +85,15 @@ StagingPlan plan_from_json(const Json& json) {
   plan.policy = json.at("policy").get<std::string>();
   plan.capacity_bytes = count_member(json, "capacity");
   const uint64_t threads = count_member(json, "threads");
-  if (threads == 0 || threads > UINT32_MAX) throw std::invalid_argument("'threads' is no number of threads");
+  if (threads == 0 || threads > UINT32_MAX)
+    throw std::invalid_argument("'threads' is not a number of threads");
   plan.threads = unsigned(threads);
   plan.slow = tier_from_json(json.at("slow"));
   plan.fast = tier_from_json(json.at("fast"));
   plan.predicted = gain_from_json(json.at("predicted"));
   read_files(json, plan);
   if (plan.should_stage == plan.files.empty())
-    throw std::invalid_argument("its verdict and its files differ");
+    throw std::invalid_argument("its verdict contradicts its files");
   return plan;
 }
 
@@ -122,7 +123,7 @@ Result<StagingPlan> parse_staging_plan(std::string_view text, std::string_view w
   try {
     return plan_from_json(json);
   } catch (const std::exception& problem) {
-    return plan_error(where, fmt::format("is no {} ({})", kPlanKind, problem.what()));
+    return plan_error(where, fmt::format("is not a {} ({})", kPlanKind, problem.what()));
   }
 }
 
@@ -130,7 +131,8 @@ Result<StagingPlan> load_staging_plan(const std::filesystem::path& path) {
   std::error_code failed;
   if (std::filesystem::exists(path, failed) && !std::filesystem::is_regular_file(path, failed))
     return make_error(Errc::invalid_argument,
-                      "'{}' is no file: name the plan that 'penstock stage advise -o' wrote", path.native());
+                      "'{}' is not a file: name the plan that 'penstock stage advise -o' wrote",
+                      path.native());
   const uintmax_t size = std::filesystem::file_size(path, failed);
   if (failed) return errno_error(failed.value(), "cannot read the plan", path.native());
   if (size > kMostSealedBytes) return plan_error(path.native(), "is too large for a plan");

@@ -20,7 +20,7 @@ StagingPlan example_plan() {
   plan.capacity_bytes = 1 << 20;
   plan.threads = 4;
   plan.should_stage = true;
-  plan.reason = "an epoch takes 2 s in place of 3 s";
+  plan.reason = "an epoch takes 2 s instead of 3 s";
   plan.slow = {"slow", "slow=posix:/data,limit=100MB/s", "/data"};
   plan.fast = {"fast", "fast=posix:/nvme", "/nvme"};
   plan.predicted = {3, 2, 0.5, 0.4, 0.6, 1.25, 1.25};

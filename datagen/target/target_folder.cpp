@@ -19,9 +19,10 @@ Result<void> check_no_dangling_link(Tier& tier, std::string_view flag) {
   while (!failed && !std::filesystem::exists(path, failed) && path.has_relative_path()) {
     failed.clear();
     if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, failed)))
-      return make_error(Errc::invalid_argument,
-                        "'{}' is a link to nothing ('{}'): make that folder first, or give {} another one",
-                        path.native(), std::filesystem::read_symlink(path, failed).native(), flag);
+      return make_error(
+          Errc::invalid_argument,
+          "'{}' is a broken link to '{}': create that folder first, or choose another folder for {}",
+          path.native(), std::filesystem::read_symlink(path, failed).native(), flag);
     failed.clear();
     path = path.parent_path();
   }
@@ -34,7 +35,7 @@ Result<bool> folder_exists(Tier& tier, std::string_view flag) {
   const Result<Entry> root = tier.backend->names().stat("");
   if (root.ok() && root->folder) return true;
   if (root.ok() || root.error().sys_errno == ENOTDIR)
-    return make_error(Errc::invalid_argument, "'{}' is a file or below one; {} takes a folder", tier.root,
+    return make_error(Errc::invalid_argument, "'{}' is a file or below one; {} needs a folder", tier.root,
                       flag);
   if (root.error().code != Errc::not_found) return root.error();
   PENSTOCK_TRY(check_no_dangling_link(tier, flag));

@@ -64,9 +64,8 @@ Error describe_full_tier(Backend& backend, Error error) {
   const Result<FreeSpace> space = free_space_of(backend);
   if (!space.ok() || space->bytes < kEnoughBytes || space->inodes.value_or(kFewInodes) >= kFewInodes)
     return error;
-  error.what +=
-      fmt::format(" (the file system has {} free, but inodes for no more than {} files and folders)",
-                  format_size(space->bytes), format_count(*space->inodes));
+  error.what += fmt::format(" (the file system has {} free, but only {} free inodes)",
+                            format_size(space->bytes), format_count(*space->inodes));
   return error;
 }
 

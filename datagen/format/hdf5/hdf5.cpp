@@ -122,7 +122,7 @@ class Hdf5 final : public ShardedFormat {
 
 const FormatInfo format_hdf5{
     .name = "hdf5",
-    .summary = "HDF5: a dataset a field, of one sample or of several",
+    .summary = "HDF5: one dataset per field, with one sample or several",
     .options = kArrayOptions,
     .make = make_of_arrays<Hdf5>,
 };

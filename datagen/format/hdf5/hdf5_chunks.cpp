@@ -55,7 +55,7 @@ class ChunkFinder {
   }
   Error corrupt(std::string_view what) const { return error(Errc::corrupt, what); }
   Error never_written() const {
-    return error(Errc::unsupported, "all of its chunks, or nearly all, were never written");
+    return error(Errc::unsupported, "all or nearly all of its chunks were never written");
   }
 
   // Computes the bytes of a chunk and the grid.
@@ -66,7 +66,7 @@ class ChunkFinder {
         std::find(chunk.begin(), chunk.end(), 0U) != chunk.end())
       return corrupt("its chunks have other dimensions than it has");
     for (size_t d = 0; d < shape.size(); ++d)
-      if (most_shape()[d] < shape[d]) return corrupt("it is larger than it can become");
+      if (most_shape()[d] < shape[d]) return corrupt("it is larger than its maximum size");
     uint64_t chunk_bytes = dataset_.item_bytes;
     count_ = 1;
     bool is_too_large = false;
@@ -79,8 +79,8 @@ class ChunkFinder {
     if (is_too_large || chunk_bytes == 0 || __builtin_mul_overflow(count_, chunk_bytes, &all_bytes))
       return corrupt("its chunks have more bytes than 64 bits can count");
     if (count_ > kMostSamplesPerObject)
-      return error(Errc::unsupported, fmt::format("it claims {} chunks, and no more than {} are read", count_,
-                                                  kMostSamplesPerObject));
+      return error(Errc::unsupported,
+                   fmt::format("it claims {} chunks, and the limit is {}", count_, kMostSamplesPerObject));
     found_.chunk_bytes = chunk_bytes;
     return success();
   }
@@ -104,7 +104,7 @@ class ChunkFinder {
       case Hdf5Storage::contiguous:
         break;
     }
-    return corrupt("an index that is not known");
+    return corrupt("an unknown index type");
   }
 
   // The shape that the dataset may grow to.

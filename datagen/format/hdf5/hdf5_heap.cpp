@@ -24,7 +24,7 @@ Result<void> Hdf5Heap::read_header() {
   constexpr uint64_t kHeadBytes = 146;
   PENSTOCK_ASSIGN(const auto first, source_.read_bytes(address_, kHeadBytes - 4));
   if (number_at(first, 7, 2) != 0)
-    return source_.error(Errc::unsupported, address_, "a heap whose blocks are filtered");
+    return source_.error(Errc::unsupported, address_, "a heap with filtered blocks");
   PENSTOCK_ASSIGN(const auto head, source_.read_checked_bytes(address_, kHeadBytes, "FRHP"));
   HeaderReader reader(head);
   reader.skip(4 + 1 + 2 + 2 + 1);  // signature, version, bytes of identifiers and of filters, flags

@@ -179,7 +179,7 @@ bool read_layout(HeaderReader message, uint64_t message_address, Hdf5Object& obj
     return message.ok();
   }
   if (kind != 2) {
-    object.unreadable_reason = "it is virtual: its bytes are other datasets'";
+    object.unreadable_reason = "it is virtual: its bytes are in other datasets";
     return message.ok();
   }
   if (version >= 4) return read_chunk_index(message, object);
@@ -281,7 +281,8 @@ class ObjectReader {
     PENSTOCK_ASSIGN(auto head, source_.read_bytes(header_address_, 6));
     is_version_2_ = number_at(head, 0, 4) == kSignature2;
     if (!is_version_2_) {
-      if (number_at(head, 0, 1) != 1) return source_.corrupt(header_address_, "no object header begins here");
+      if (number_at(head, 0, 1) != 1)
+        return source_.corrupt(header_address_, "there is no object header here");
       PENSTOCK_ASSIGN(head, source_.read_bytes(header_address_, 16));
       return Extent{header_address_ + 16, number_at(head, 8, 4)};
     }
@@ -341,7 +342,7 @@ class ObjectReader {
     bool is_valid = true;
     switch (type) {
       case kDataspace:
-        if (is_shared) object_.unreadable_reason = "its shape is a shared message, which is not read";
+        if (is_shared) object_.unreadable_reason = "its shape is a shared message, which is not supported";
         is_valid = is_shared || read_shape(message, object_);
         break;
       case kDatatype:
@@ -359,7 +360,7 @@ class ObjectReader {
         is_valid = read_layout(message, address, object_);
         break;
       case kFilters:
-        if (is_shared) object_.unreadable_reason = "its filters are a shared message, which is not read";
+        if (is_shared) object_.unreadable_reason = "its filters are a shared message, which is not supported";
         is_valid = is_shared || read_filters(message, object_);
         break;
       case kExternalFiles:

@@ -28,7 +28,7 @@ Result<uint64_t> Hdf5Reader::find_root() {
     PENSTOCK_ASSIGN(const auto bytes, source_.read_bytes(at, kFileSignature.size()));
     if (as_text(bytes) == kFileSignature) return read_superblock(at);
   }
-  return source_.corrupt(0, "no HDF5 superblock: this is no HDF5 file, or its beginning is damaged");
+  return source_.corrupt(0, "no HDF5 superblock: this is not an HDF5 file, or its start is damaged");
 }
 
 Result<uint64_t> Hdf5Reader::read_superblock(uint64_t base) {
@@ -108,7 +108,7 @@ Result<void> Hdf5Reader::open() {
 Result<void> Hdf5Reader::add_dataset(const Hdf5Link& found, Hdf5Object object) {
   if (!object.is_number) {
     if (object.has_shape) {
-      const std::string reason = fmt::format("of a type that is not read ({})", object.type_name);
+      const std::string reason = fmt::format("of an unsupported type ({})", object.type_name);
       unread_.add(
           found.name, reason,
           source_.error(Errc::unsupported, found.address, fmt::format("'{}' is {}", found.name, reason)));
@@ -160,8 +160,9 @@ Result<void> Hdf5Reader::locate_chunks(size_t array, bool by_rows, ArrayExtent& 
   }
   PENSTOCK_ASSIGN(Hdf5Chunks found, find_hdf5_chunks(source_, object, stored.name));
   if (!found.are_all_written && object.is_fill_value_shared)
-    return error_of(array, Errc::unsupported,
-                    "not all of it was written, and its fill value is a shared message, which is not read");
+    return error_of(
+        array, Errc::unsupported,
+        "not all of it was written, and its fill value is a shared message, which is not supported");
   if (!found.are_all_written && !object.fill_value.empty() && object.fill_value.size() != object.item_bytes)
     return error_of(array, Errc::corrupt, "its fill value has another size than its elements");
   extent.rows_per_chunk = object.chunk_shape.front();
@@ -202,7 +203,7 @@ Result<ArrayExtent> Hdf5Reader::locate(size_t array, bool by_rows) {
   }
   if (object.address == kHdf5NoAddress && stored.bytes == 0) return extent;
   if (object.address == kHdf5NoAddress)
-    return error_of(array, Errc::unsupported, "it was never written: the file has no bytes of it");
+    return error_of(array, Errc::unsupported, "it was never written: the file contains no bytes of it");
   if (stored.bytes > object.stored_bytes)
     return error_of(array, Errc::corrupt,
                     fmt::format("it needs {} bytes and has {}", stored.bytes, object.stored_bytes));

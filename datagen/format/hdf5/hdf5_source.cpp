@@ -22,7 +22,7 @@ Result<std::span<const std::byte>> Hdf5Source::read_bytes(uint64_t address, uint
   // References in a damaged file may lead in a circle. byte_budget_ ends a search that follows them. Each
   // read costs one more than its bytes, so that a circle of empty reads ends too.
   const uint64_t cost = length + 1;
-  if (cost > byte_budget_) return corrupt(address, "headers that lead in circles");
+  if (cost > byte_budget_) return corrupt(address, "headers in a cycle");
   byte_budget_ -= cost;
   return window_.at(offset, size_t(length));
 }
@@ -31,7 +31,7 @@ Result<std::span<const std::byte>> Hdf5Source::read_checked_bytes(uint64_t addre
                                                                   std::string_view signature) {
   PENSTOCK_ASSIGN(const std::span<const std::byte> bytes, read_bytes(address, length));
   if (bytes.size() < signature.size() + kHdf5ChecksumBytes || !as_text(bytes).starts_with(signature))
-    return corrupt(address, fmt::format("no '{}' begins here", signature));
+    return corrupt(address, fmt::format("there is no '{}' here", signature));
   const std::span<const std::byte> covered = bytes.first(bytes.size() - kHdf5ChecksumBytes);
   const bool is_correct = hdf5_checksum(covered) == number_at(bytes, covered.size(), kHdf5ChecksumBytes);
   if (kVerifyChecksums && !is_correct)

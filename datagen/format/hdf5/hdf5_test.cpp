@@ -333,8 +333,8 @@ TEST_F(Hdf5, NoArrayIsLargerThanItCanBecome) {
   };
   ScanFixture fixture("hdf5");
   EXPECT_OK(fixture.scan(file_with_second_side(4)));
-  EXPECT_ERRC(Errc::corrupt, fixture.scan(file_with_second_side(0)), "than it can become");
-  EXPECT_ERRC(Errc::corrupt, fixture.scan(file_with_second_side(3)), "than it can become");
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(file_with_second_side(0)), "than its maximum size");
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(file_with_second_side(3)), "than its maximum size");
 }
 
 // HDF5 before 1.6 wrote the first version of references to named types: like entries of a group.

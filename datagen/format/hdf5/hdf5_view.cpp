@@ -16,7 +16,7 @@ bool is_float(Element element) {
 Result<size_t> find_array(const Hdf5Reader& reader, std::string_view name) {
   for (size_t i = 0; i < reader.arrays().size(); ++i)
     if (reader.arrays()[i].name == name) return i;
-  return make_error(Errc::not_found, "it has no data set '{}'; those of numbers in it: {}", name,
+  return make_error(Errc::not_found, "it has no dataset '{}'; its numeric datasets: {}", name,
                     list_arrays(reader.arrays()));
 }
 
@@ -59,11 +59,11 @@ Result<std::vector<Hdf5Rows>> hdf5_arrays(std::span<const std::byte> file,
     PENSTOCK_ASSIGN(const ArrayExtent extent, reader.locate(index, true));
     if (request.element && (extent.item_bytes != element_bytes(*request.element) ||
                             reader.arrays()[index].is_integer == is_float(*request.element)))
-      return make_error(Errc::unsupported, "the data set '{}' holds {} of {} bytes, not {}", request.array,
+      return make_error(Errc::unsupported, "the dataset '{}' has {} of {} bytes, not {}", request.array,
                         reader.arrays()[index].is_integer ? "integers" : "floats", extent.item_bytes,
                         element_name(*request.element));
     if (extent.big_endian)
-      return make_error(Errc::unsupported, "the data set '{}' is big endian", request.array);
+      return make_error(Errc::unsupported, "the dataset '{}' is big-endian", request.array);
     PENSTOCK_ASSIGN(Hdf5Rows rows, rows_of(file, reader.arrays()[index], extent));
     found.push_back(std::move(rows));
   }

@@ -53,7 +53,7 @@ TEST(Hdf5View, FindsArraysInPlace) {
 TEST(Hdf5View, NamesWhatIsMissing) {
   const std::vector<Hdf5ArrayRequest> wanted{{"weight"}};
   const auto arrays = hdf5_arrays(file_with(kDatasets), wanted);
-  EXPECT_ERRC(Errc::not_found, arrays, "no data set 'weight'");
+  EXPECT_ERRC(Errc::not_found, arrays, "no dataset 'weight'");
   EXPECT_ERRC(Errc::not_found, arrays, "'climate/labels'");
 }
 

@@ -161,7 +161,7 @@ Result<void> Hdf5Layout::check(std::span<const ArrayPlan> datasets) {
   std::set<std::string> names;
   for (const ArrayPlan& dataset : datasets)
     if (!names.insert(dataset.name).second)
-      return make_error(Errc::invalid_argument, "two datasets called '{}'", dataset.name);
+      return make_error(Errc::invalid_argument, "two datasets named '{}'", dataset.name);
   for (const ArrayPlan& dataset : datasets) {
     for (size_t slash = dataset.name.find('/'); slash != std::string::npos;
          slash = dataset.name.find('/', slash + 1))
