@@ -16,31 +16,31 @@ constexpr OptionSpec kAlexnetOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "224",
-     .help = "width and height that pictures are resized to",
+     .help = "width and height of the resized images",
      .at_least = 1},
     {.name = "crop",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "whole|random",
      .fallback = "whole",
-     .help = "the whole picture, or a random part of it (8 to 100% of its area), another one each epoch"},
+     .help = "the whole image, or a random crop (8 to 100% of its area) that differs each epoch"},
     {.name = "mirror",
      .role = OptionRole::work,
      .type = OptionType::boolean,
      .fallback = "0",
-     .help = "exchange left and right of half of them, at random"},
+     .help = "flip half of the images horizontally, at random"},
     {.name = "type",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "f32|f16|u8",
      .fallback = "f32",
-     .help = "numbers in the batch: floats, half floats, or pixels as they are"},
+     .help = "values in the batch: float32, float16, or uint8 pixels"},
     {.name = "axes",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "nhwc|nchw",
      .fallback = "nhwc",
-     .help = "height, width, channel; or channel, height, width"}};
+     .help = "order of the axes: height, width, channel; or channel, height, width"}};
 constexpr int64_t kAlexnetLargestImage = 16384;
 
 Result<Transform> make_alexnet(const TrainRequest& request) {
@@ -62,8 +62,7 @@ Result<Transform> make_alexnet(const TrainRequest& request) {
   settings.resize = request.resize;
   settings.random_crop = options.text("crop") == "random";
   if (request.decode == DecodeMode::crop && options.given("crop") && !settings.random_crop)
-    return make_error(Errc::invalid_argument,
-                      "--decode crop is for random crops: leave out --set crop=whole");
+    return make_error(Errc::invalid_argument, "--decode crop needs random crops: leave out --set crop=whole");
   settings.mirror = options.boolean("mirror");
   settings.seed = request.seed;
   return picture_transform(settings);
@@ -74,9 +73,9 @@ Result<Transform> make_alexnet(const TrainRequest& request) {
 extern const MiniAppInfo miniapp_alexnet;
 const MiniAppInfo miniapp_alexnet{
     .name = "alexnet",
-    .summary = "JPEG and PNG pictures, decoded and resized to 224x224 in N threads, in batches for AlexNet",
+    .summary = "decodes JPEG and PNG images and resizes them to 224x224 in N threads, in batches for AlexNet",
     .options = kAlexnetOptions,
-    .reproduces = "the AlexNet mini-app of Chien et al., PDSW-DISCS 2018: what prefetching hides",
+    .reproduces = "the AlexNet mini-app of Chien et al., PDSW-DISCS 2018: the effect of prefetching",
     .codec = "jpeg|png",
     .takes_pictures = true,
     .defaults = {.batch = 64, .prefetch = 1},

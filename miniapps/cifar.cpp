@@ -22,7 +22,7 @@ constexpr OptionSpec kCifarOptions[] = {{.name = "type",
                                          .type = OptionType::choice,
                                          .value = "f32|u8",
                                          .fallback = "f32",
-                                         .help = "numbers in the batch: floats from 0 to 1, or octets"},
+                                         .help = "values in the batch: float32 from 0 to 1, or uint8"},
                                         kModelOption};
 
 // Converts a picture from three planes of bytes, one for each colour, to pixels.
@@ -69,11 +69,9 @@ Result<Transform> make_cifar(const TrainRequest& request) {
 extern const MiniAppInfo miniapp_cifar;
 const MiniAppInfo miniapp_cifar{
     .name = "cifar",
-    .summary =
-        "pictures of 32x32 that are read once and held in memory, with a checkpoint behind every epoch",
+    .summary = "reads 32x32 images once into memory, and writes a checkpoint after every epoch",
     .options = kCifarOptions,
-    .reproduces =
-        "CIFAR-10 as Layton profiled it for ADMIN 65/2021: little is read, nearly all I/O is writing",
+    .reproduces = "CIFAR-10 as Layton profiled it for ADMIN 65/2021: few reads, mostly writes",
     .codec = "raw",
     .recipe = "cifar10",
     .sample_bytes = kChannels * kPixels,

@@ -33,7 +33,7 @@ constexpr OptionSpec kClimateOptions[] = {{.name = "channels",
                                            .type = OptionType::list,
                                            .value = "C,C,...",
                                            .fallback = "0,1,2,10",
-                                           .help = "which fields the network takes, counted from 0"}};
+                                           .help = "fields that the network uses, counted from 0"}};
 
 struct Fields {
   size_t height = 0;
@@ -106,8 +106,9 @@ Result<Fields> fields_of(Backend& backend, const WholeObjects& files) {
   PENSTOCK_ASSIGN(const std::vector<uint64_t> shape,
                   first_shape(backend, first, kClimateReadArrays[0].array, "climate"));
   if (files.largest_sample_count() != 1)
-    return make_error(Errc::invalid_argument, "climate takes files of one sample; some of these hold " +
-                                                  std::to_string(files.largest_sample_count()));
+    return make_error(Errc::invalid_argument,
+                      "climate needs files with one sample each; some of these contain " +
+                          std::to_string(files.largest_sample_count()));
   const Fields fields = shape.size() == 3 ? Fields{size_t(shape[1]), size_t(shape[2]), shape[0]} : Fields{};
   if (fields.pixels() != 0) return fields;
   return make_error(Errc::invalid_argument, "'{}': its '{}' are not fields of channels, height and width",
@@ -122,10 +123,11 @@ Result<std::vector<Channel>> channels_of(const Options& options, Backend& backen
     if (channel >= fields.stored_channels)
       return make_error(Errc::invalid_argument, "there is no channel " + std::to_string(channel) +
                                                     " among the " + std::to_string(fields.stored_channels) +
-                                                    " of these files: choose others by --set channels=0,1");
+                                                    " of these files: choose others with --set channels=0,1");
   const auto failed = [](const Error& error) {
-    return make_error(error.code, "cannot read '" + std::string(kStatisticsFile) +
-                                      "', which has the minimum and maximum of all samples: " + error.what);
+    return make_error(error.code,
+                      "cannot read '" + std::string(kStatisticsFile) +
+                          "', which contains the minimum and maximum of all samples: " + error.what);
   };
   Result<std::unique_ptr<Reader>> reader = backend.open(kStatisticsFile);
   if (!reader.ok()) return failed(reader.error());
@@ -169,7 +171,7 @@ Result<FileInput> plan_climate(const TrainRequest& request, const Corpus& corpus
                                const Corpus* validation_corpus) {
   if (validation_corpus != nullptr)
     return make_error(Errc::invalid_argument,
-                      "climate validates on a tenth of --data itself: leave out --validation");
+                      "climate validates on a tenth of --data: leave out --validation");
   PENSTOCK_ASSIGN(const WholeObjects all, whole_objects(corpus.manifest));
   PENSTOCK_ASSIGN(const Fields fields, fields_of(*corpus.tier.backend, all));
   PENSTOCK_ASSIGN(const std::vector<Channel> channels,
@@ -179,8 +181,7 @@ Result<FileInput> plan_climate(const TrainRequest& request, const Corpus& corpus
   const uint64_t validation_files = files / 10;
   if (validation_files == 0)
     return make_error(Errc::invalid_argument,
-                      "climate needs at least 10 files, of which it validates on one; "
-                      "there are " +
+                      "climate needs at least 10 files, because it validates on a tenth of them; there are " +
                           std::to_string(files));
   const Permutation order(files, kSplitSeed);
   std::vector<uint64_t> file_indices(size_t(training_files + validation_files));
@@ -210,12 +211,11 @@ extern const MiniAppInfo miniapp_climate;
 const MiniAppInfo miniapp_climate{
     .name = "climate",
     .summary =
-        "fields of weather in HDF5 files that are loaded whole: four channels of each, normalised, and "
-        "its map of labels",
+        "loads whole HDF5 files of weather fields: four normalised channels of each, and its label map",
     .options = kClimateOptions,
     .reproduces =
-        "ClimDeepLearn (CDB) as Chowdhury et al. measured it at NERSC: three times ten steps of "
-        "training and a validation",
+        "ClimDeepLearn (CDB) as Chowdhury et al. measured it at NERSC: three rounds of ten training steps "
+        "and a validation",
     .codec = "raw",
     .format = "hdf5",
     .recipe = "climate",

@@ -47,19 +47,17 @@ Result<std::string> object_store_data(const DlioWorkload& workload) {
   for (const char* name : {"AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
     if (const char* const value = std::getenv(name); endpoint.empty() && value != nullptr) endpoint = value;
   if (endpoint.empty())
-    return make_error(
-        Errc::invalid_argument,
-        "'storage.storage_type' is s3, but storage.storage_options.endpoint_url is not given: set it "
-        "by an override, or give the data as --data s3:ENDPOINT/BUCKET/FOLDER");
+    return make_error(Errc::invalid_argument,
+                      "'storage.storage_type' is s3, but storage.storage_options.endpoint_url is not set: "
+                      "set it with an override, or pass the data as --data s3:ENDPOINT/BUCKET/FOLDER");
   constexpr std::string_view kScheme = "s3://";
   std::string path = workload.data_folder;
   if (!path.starts_with(kScheme)) path = workload.storage_root + "/" + path;
   if (path.starts_with(kScheme)) path.erase(0, kScheme.size());
   if (path.starts_with('/'))
-    return make_error(
-        Errc::invalid_argument,
-        "'storage.storage_type' is s3, but storage.storage_root, the bucket, is not given: set it "
-        "by an override, or give the data as --data s3:ENDPOINT/BUCKET/FOLDER");
+    return make_error(Errc::invalid_argument,
+                      "'storage.storage_type' is s3, but storage.storage_root, the bucket, is not set: set "
+                      "it with an override, or pass the data as --data s3:ENDPOINT/BUCKET/FOLDER");
   while (endpoint.ends_with('/')) endpoint.pop_back();
   // A slash after the bucket is no part of the objects' names, and neither are two slashes after another.
   path = (std::filesystem::path(path) / "train").lexically_normal();
@@ -72,23 +70,23 @@ Result<std::string> data_of(const DlioWorkload& workload) {
   if (std::find(std::begin(kFormats), std::end(kFormats), workload.format) == std::end(kFormats))
     return make_error(
         Errc::invalid_argument,
-        "'dataset.format' is {}, which is not read here: give data in another format as --data TIER",
+        "'dataset.format' is {}, which is not supported: pass data in another format as --data TIER",
         workload.format == "parquet" ? "Parquet" : workload.format);
   for (const std::string* text : {&workload.data_folder, &workload.storage_root, &workload.endpoint})
     if (text->find("${") != std::string::npos)
       return make_error(Errc::invalid_argument,
-                        "'{}' holds a reference that only Hydra resolves: give the data as --data TIER",
+                        "'{}' contains a reference that only Hydra can resolve: pass the data as --data TIER",
                         *text);
   if (workload.data_folder.empty()) return std::string();
   if (workload.storage_type == "s3") return object_store_data(workload);
   if (workload.storage_type == "aistore")
     return make_error(Errc::invalid_argument,
-                      "'storage.storage_type' is aistore: give the data as --data TIER (AIStore also answers "
+                      "'storage.storage_type' is aistore: pass the data as --data TIER (AIStore also answers "
                       "S3 requests: --data s3:http://HOST:PORT/s3/BUCKET/FOLDER)");
   constexpr std::string_view kFileTypes[] = {"local_fs", "parallel_fs", "direct_fs"};
   if (std::find(std::begin(kFileTypes), std::end(kFileTypes), workload.storage_type) == std::end(kFileTypes))
     return make_error(Errc::invalid_argument,
-                      "'storage.storage_type' is {}, which is not known here: give the data as --data TIER",
+                      "'storage.storage_type' is {}, which is unknown: pass the data as --data TIER",
                       workload.storage_type);
   const std::filesystem::path folder = std::filesystem::path(workload.storage_root) / workload.data_folder;
   std::error_code ignored;
@@ -98,7 +96,7 @@ Result<std::string> data_of(const DlioWorkload& workload) {
 
 // Why a workload that does not train cannot be run, and the command that does what it does.
 Error trains_nothing(const DlioWorkload& workload) {
-  std::string command = "penstock generate makes data";
+  std::string command = "to make data: penstock generate";
   if (workload.writes_checkpoints) {
     command = "penstock checkpoint bench " + shell_word(workload.checkpoint_folder);
     for (const std::string_view size : {"8b", "70b", "405b", "1t"})
@@ -114,9 +112,8 @@ Error trains_nothing(const DlioWorkload& workload) {
 // Sets what the workload says about the data, which are compared with the data that are read.
 Result<void> describe_data(const DlioWorkload& workload, TrainRequest& request) {
   if (__builtin_mul_overflow(workload.files, workload.samples_per_file, &request.described_samples))
-    return make_error(Errc::invalid_argument,
-                      "workload '{}': {} files of {} samples are more than can be counted", request.workload,
-                      workload.files, workload.samples_per_file);
+    return make_error(Errc::invalid_argument, "workload '{}': {} files of {} samples are too many to count",
+                      request.workload, workload.files, workload.samples_per_file);
   request.described_format = workload.format;
   request.described_sample_bytes = workload.sample_bytes;
   return success();
@@ -144,7 +141,7 @@ Result<std::vector<std::string>> apply_workload(const Options& options,
   PENSTOCK_TRY(describe_data(workload, request));
   std::vector<std::string> notes;
   if (request.accelerator == "none" && workload.computation.mean_s > 0)
-    notes.push_back(workload.name + ": its computation_time is below 1 ns: steps take no time");
+    notes.push_back(workload.name + ": its computation_time is below 1 ns, so steps take no time");
   if (options.given("batch") && !options.given("accelerator") &&
       uint64_t(options.integer("batch")) != workload.batch && request.accelerator != "none")
     notes.push_back(
@@ -153,12 +150,12 @@ Result<std::vector<std::string>> apply_workload(const Options& options,
                     workload.name, options.integer("batch"), workload.batch, workload.batch));
   if (workload.threads == 0)
     notes.push_back(workload.name +
-                    ": with read_threads 0 the training reads by itself: one thread, and nothing ahead");
+                    ": with read_threads 0 the training thread reads by itself: one thread, no prefetch");
   for (const std::string& note : workload.notes) notes.push_back(workload.name + ": " + note);
   const uint64_t accelerators = request.accelerators * uint64_t(request.ranks->size());
   if (const uint64_t left = files_read_by_dlio(workload, accelerators); left < workload.files)
     notes.push_back(fmt::format(
-        "{}: DLIO (from its commit ad8ce8b on) would leave {} of the workload's {} files; here all are used",
+        "{}: DLIO (since commit ad8ce8b) would use {} of the workload's {} files; penstock uses all",
         workload.name, left, workload.files));
   return notes;
 }
@@ -168,7 +165,7 @@ Result<std::vector<std::string>> apply_workload(const Options& options,
 extern const MiniAppInfo miniapp_dlio;
 const MiniAppInfo miniapp_dlio{
     .name = "dlio",
-    .summary = "DLIO's workloads from their own files: --workload FILE.yaml [++workload.KEY=VALUE...]",
+    .summary = "runs DLIO workloads from their own files: --workload FILE.yaml [++workload.KEY=VALUE...]",
     .options = {},
     .reproduces = "DLIO (Devarajan et al., CCGrid 2021) and the training workloads of MLPerf Storage",
     .codec = "",

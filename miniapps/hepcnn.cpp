@@ -66,7 +66,7 @@ class FileSampleTransform final : public SampleTransform {
                             text_of({samples, images_.channels, images_.height, images_.width}));
     for (size_t i = 0; i < arrays.size(); ++i)
       if (arrays[i].rows() != samples)
-        return make_error(Errc::corrupt, "the data set '" + std::string(kHepcnnReadArrays[i].array) +
+        return make_error(Errc::corrupt, "the dataset '" + std::string(kHepcnnReadArrays[i].array) +
                                              "' has " + std::to_string(arrays[i].rows()) + " rows, not the " +
                                              std::to_string(samples) + " of the manifest");
     return success();
@@ -103,7 +103,7 @@ Result<FileSet> file_set(Backend& backend, const Manifest& samples, uint64_t see
                               kHepcnnReadArrays.front().array, "hepcnn"));
   if (shape.size() != 4)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its data are " + text_of(shape) +
-                                                  "; hepcnn takes images: samples, channels, height, width");
+                                                  "; hepcnn needs images: samples, channels, height, width");
   const Images images{size_t(shape[1]), size_t(shape[2]), size_t(shape[3])};
   if (images.bytes() == 0)
     return make_error(Errc::invalid_argument, "'" + scratch + "': its images are empty");
@@ -145,12 +145,12 @@ extern const MiniAppInfo miniapp_hepcnn;
 const MiniAppInfo miniapp_hepcnn{
     .name = "hepcnn",
     .summary =
-        "detector images in HDF5 files that are loaded whole: transposed, permuted in memory, and "
-        "used up batch by batch",
+        "loads whole HDF5 files of detector images, transposes and permutes them in memory, and consumes "
+        "them batch by batch",
     .options = {},
     .reproduces =
-        "HEPCNNB as Chowdhury et al. measured it at NERSC: what loading costs, with local and "
-        "global shuffling",
+        "HEPCNNB as Chowdhury et al. measured it at NERSC: the cost of loading, with local and global "
+        "shuffling",
     .codec = "raw",
     .format = "hdf5",
     .recipe = "hepcnn",

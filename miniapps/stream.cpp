@@ -14,11 +14,9 @@ Result<Transform> make_stream(const TrainRequest&) {
 extern const MiniAppInfo miniapp_stream;
 const MiniAppInfo miniapp_stream{
     .name = "stream",
-    .summary =
-        "samples of any kind, read in N threads and batched as they are stored: no decoding, no copies",
+    .summary = "reads samples of any kind in N threads and batches them as stored: no decoding, no copies",
     .options = {},
-    .reproduces =
-        "STREAM of Chien et al., tf-Darshan, CLUSTER 2020: read and batch, over small and large files",
+    .reproduces = "STREAM of Chien et al., tf-Darshan, CLUSTER 2020: read and batch small and large files",
     .codec = "",
     .defaults = {.batch = 128, .prefetch = 10},
     .make = make_stream};

@@ -65,8 +65,8 @@ Result<bool> TrainRuns::uses_samples_in_place(const Tier& tier) {
   uint64_t in_place = why.empty() ? 1 : 0;
   PENSTOCK_TRY(plan_.ranks->all_reduce(std::span(&in_place, 1), Reduction::min));
   if (in_place == 0 && tier.backend->caps().zero_copy && reported_copied_.insert(tier.name).second)
-    note("samples of '" + tier.name +
-         "' are copied, and not used in place: " + std::string(why.empty() ? "another rank has to" : why));
+    note("samples of '" + tier.name + "' are copied instead of used in place: " +
+         std::string(why.empty() ? "another rank must copy" : why));
   return in_place != 0;
 }
 
@@ -133,7 +133,7 @@ Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
   for (const Tier* tier : tiers) {
     if (stuck_tier != nullptr) {
       runs.record_skipped(
-          *tier, "not measured: '" + stuck_tier->name + "' was given up, and is still being waited for");
+          *tier, "not measured: '" + stuck_tier->name + "' was abandoned, and its reads are still in flight");
       continue;
     }
     PENSTOCK_TRY(all_ok(*plan.ranks, check_interrupt()));
@@ -190,7 +190,7 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
     PENSTOCK_TRY(opened);
     if (plan.planned_steps() == 0) {  // no step is left, but checkpoints may have to be drained
       note("run '" + plan.saving->policy.run +
-           "' has made all its steps: --steps and --epochs are the whole run's");
+           "' has completed all its steps: raise --steps or --epochs, which count from the start of the run");
       PENSTOCK_TRY(plan.saving->checkpoints->drain_or_leave());
       return 0;
     }
@@ -239,8 +239,8 @@ extern const CommandInfo command_train;
 const CommandInfo command_train{
     .name = "train",
     .summary =
-        "runs a mini-app's input pipeline in front of an accelerator: samples/s, utilization, what was "
-        "hidden",
+        "runs a mini-app's input pipeline with an emulated accelerator, and reports samples/s and "
+        "accelerator utilization",
     .options = kTrainOptions,
     .run = &run,
     .synopsis =
@@ -248,8 +248,8 @@ const CommandInfo command_train{
         "train --list",
     .examples =
         {"penstock train alexnet --data corpora/imagenet --prefetch 4   # as fast as the pipeline delivers",
-         "penstock train alexnet --data photos --scan --steps 50 --accelerator emulated:step=100ms   # what "
-         "waits"},
+         "penstock train alexnet --data photos --scan --steps 50 --accelerator emulated:step=100ms   # does "
+         "the accelerator wait?"},
     .arguments = "[APP]...",
     .measures = true,
     .runs_on_ranks = true,

@@ -175,7 +175,7 @@ class Usage(CheckpointTest):
                             (("save", "slow"), ["--payload", "--from"]), (("save", "slow", *PAYLOAD, "--from", "x"), ["either"]),
                             (("save", "slow", "--payload", "nosuch"), ["nosuch", "alexnet"]), (("save", "slow", *PAYLOAD, "--step", "x"), ["step"]),
                             (("save", "slow", *PAYLOAD, "--run", ".x"), [".x"]), (("save", "a", "b", *PAYLOAD), ["--burst-buffer"]),
-                            (("save", "a", "b", "c", *PAYLOAD), ["save takes"]), (("save", "a", "b", "--burst-buffer", "c", *PAYLOAD), ["one STORE"]),
+                            (("save", "a", "b", "c", *PAYLOAD), ["save needs"]), (("save", "a", "b", "--burst-buffer", "c", *PAYLOAD), ["one STORE"]),
                             (("save", "a", *PAYLOAD, "--keep", 0), ["keep"]), (("save", "a", *PAYLOAD, "--step", -1), ["step"]),
                             (("save", "a", *PAYLOAD, "--keep-fast", -1), ["keep-fast"]), (("save", "a", *PAYLOAD, "--timeout", "-1s"), ["timeout"]),
                             (("save", "a", "--payload", "0"), ["payload"]), (("save", "a", "--payload", "alexnet-adam/0"), ["payload"]),

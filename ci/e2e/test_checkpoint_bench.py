@@ -123,8 +123,8 @@ class Records(BenchTest):
 
     def test_the_table(self):
         done = self.run_cli("checkpoint", "bench", *BOTH, *QUICK, "--units", "si")
-        for words in ("every 4 of 12 steps", "direct", "burst-buffer", "of ceiling", "lost on average when", "save every (Young)", "drain MB/s",
-                      "allowed", "a step is work for 1 processor", "through fast"):
+        for words in ("every 4 of 12 steps", "direct", "burst-buffer", "of ceiling", "average lost work if", "save every (Young)", "drain MB/s",
+                      "allowed", "a step keeps 1 CPU busy", "through fast"):
             self.assertIn(words, done.stdout)
 
     @unittest.skipUnless(open_mpi(), "needs Open MPI's mpirun and a build with the MPI module")

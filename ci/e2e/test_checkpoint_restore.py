@@ -55,7 +55,7 @@ class Restoring(CheckpointTest):
         self.fails(NOTHING, "restore", "slow", "--step", 3, words=[message("no-checkpoint-of-step", n=3), "1, 2"])
         flip(self.file("slow", 2))
         done = self.run_cli("checkpoint", "restore", "slow", "--step", 2, expect=NOTHING)
-        for word in ("step 2 of run 'default' is not whole", "rank-0.bin", "that are there: 1"):
+        for word in ("step 2 of run 'default' is damaged", "rank-0.bin", "other steps: 1"):
             self.assertIn(word, done.stderr)
 
     def test_a_store_that_cannot_be_read_is_no_fresh_start(self):

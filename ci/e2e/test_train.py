@@ -147,7 +147,7 @@ class Ways(TrainTest):
         for words, expected in ((("--decode", "half"), "full|scaled|crop"), (("--resize", "cubic"), "bilinear|antialias"),
                             (("--set", "type=f64"), "f32|f16|u8"), (("--decode", "crop", "--set", "crop=whole"), "random crops"), (("--depth", "0"), "depth"), (("--depth", "5000"), "at most 1024"),
                             (("--accelerator", "emulated:step=1ms,burn=gpu"), "burn=cpu:0.5"),
-                            (("--accelerator", "emulated:step=1ms,jitter=1ms"), "shorter than its step")):
+                            (("--accelerator", "emulated:step=1ms,jitter=1ms"), "smaller than its step time")):
             done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", *words, expect=2)
             self.assertIn(expected, done.stderr)
 

@@ -55,19 +55,19 @@ class Accelerators(TrainTest):
     def test_a_run_of_one_epoch_needs_two_steps(self):
         words = ("train", "stream", "--data", self.made / "corpus", "--find-accelerators", "--accelerator", "emulated:step=1ms", "--batch", 30)
         for more, remedy in ((("--epochs", 1), "in one epoch: choose --batch 20 or smaller, or more --epochs\n"),
-                             (("--cache", "cold"), "in one epoch, after which no cache is cold: choose --batch 20 or smaller\n"),
-                             (("--cache", "cold", "--epochs", 5), "no cache is cold: choose --batch 20 or smaller\n")):
+                             (("--cache", "cold"), "in one epoch, and the cache is cold only for one epoch: choose --batch 20 or smaller\n"),
+                             (("--cache", "cold", "--epochs", 5), "cold only for one epoch: choose --batch 20 or smaller\n")):
             done = self.run_cli(*words, *more, expect=2)
             self.assertIn(message("too-few-samples-for-two-steps", name="corpus", n=40, n2=30), done.stderr)
             self.assertIn(remedy, done.stderr)
             self.assertFalse((self.dir / "penstock-results").exists())
 
     def test_a_search_needs_steps_and_ends_with_a_failure(self):
-        for words, why in ((("--accelerator", "none"), "needs accelerators with a step"),
+        for words, why in ((("--accelerator", "none"), "needs a step time"),
                            (("--accelerator", "emulated:step=1ms", "--accelerators", "2"), "leave out --accelerators"),
-                           (("--accelerator", "emulated:step=2ms,jitter=1ms"), "takes no jitter"),
-                           (("--accelerator", "emulated:step=1ms", "--steps", "1"), "2 --steps at least"),
-                           (("--accelerator", "emulated:step=1ms", "--au", "1.5"), "--au is a fraction above 0")):
+                           (("--accelerator", "emulated:step=2ms,jitter=1ms"), "does not support jitter"),
+                           (("--accelerator", "emulated:step=1ms", "--steps", "1"), "at least 2 --steps"),
+                           (("--accelerator", "emulated:step=1ms", "--au", "1.5"), "--au must be a fraction above 0")):
             done = self.run_cli("train", "stream", "--data", self.made / "corpus", "--find-accelerators", *words, expect=2)
             self.assertIn(why, done.stderr)
         folder, pictures = self.corpus()

@@ -261,7 +261,7 @@ class BadInput(FilesTest):
             shutil.rmtree(folder / ".penstock")
             words = ("train", app, "--data", folder, "--scan", "--types", "h5")
             done = self.run_cli(*words, expect=2)
-            for word in (f"no data set {missing}", f"{app} takes files as 'penstock generate {app}'"):
+            for word in (f"no dataset {missing}", f"{app} needs files as 'penstock generate {app}'"):
                 self.assertIn(word, done.stderr)
             self.assertFalse((self.dir / "penstock-results").exists())
         if open_mpi():

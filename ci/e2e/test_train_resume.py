@@ -101,7 +101,7 @@ class GoingOn(CheckpointCase):
                                     ((), {"batch": 8}, ("take 4 samples", "not 8", "--batch")), (("--accelerators", 2), {}, ("take 4 samples", "--accelerators")),
                                     ((), {"seed": 4}, ("--seed 3",)), ((), {"app": "alexnet"}, ("train stream",))):
             done = self.run_cli(*self.words("--steps", 9, "--resume", "--sample-log", "log", *args, **kwargs), expect=2)
-            for word in ("run 'default' cannot go on here", *words):
+            for word in ("run 'default' cannot be resumed here", *words):
                 self.assertIn(word, done.stderr)
         self.assertEqual((self.dir / "log").read_text(), log, "no training was started")
         shutil.copytree(self.made / "pictures", self.dir / "copy")

@@ -28,7 +28,7 @@ bool is_letter_or_digit(char c) {
 }
 
 Error wrong_file(std::string_view object, std::string_view why) {
-  return make_error(Errc::corrupt, "'{}' is wrong: {}", object, why);
+  return make_error(Errc::corrupt, "'{}' is damaged: {}", object, why);
 }
 
 // Joins the checksums of all chunks, with 8 hexadecimal digits for each. A short form is needed: a checkpoint
@@ -42,7 +42,7 @@ std::string hex_of(const std::vector<uint32_t>& chunks) {
 }
 
 std::vector<uint32_t> chunks_from(const std::string& text) {
-  if (text.size() % kCrcDigits != 0) throw std::invalid_argument("checksums that are cut off");
+  if (text.size() % kCrcDigits != 0) throw std::invalid_argument("truncated checksums");
   std::vector<uint32_t> chunks(text.size() / kCrcDigits);
   const char* digits = text.data();
   for (uint32_t& crc : chunks) {
@@ -62,7 +62,7 @@ Json json_of(std::span<const CheckpointFile> files) {
 }
 
 std::vector<CheckpointFile> files_from(const Json& rows) {
-  if (!rows.is_array()) throw std::invalid_argument("'files' is no list");
+  if (!rows.is_array()) throw std::invalid_argument("'files' is not a list");
   std::vector<CheckpointFile> files;
   files.reserve(rows.size());
   for (const Json& row : rows)
@@ -106,12 +106,12 @@ Result<void> check_files(std::span<const CheckpointFile> files, std::string_view
     if (const auto named = check_checkpoint_file_name(file.name); !named)
       return wrong_file(object, named.error().what);
     if (!names.insert(file.name).second)
-      return wrong_file(object, fmt::format("'{}' is there twice", file.name));
+      return wrong_file(object, fmt::format("'{}' is listed twice", file.name));
     if (file.chunks.size() != chunk_count(file.bytes))
       return wrong_file(object, fmt::format("'{}' has {} checksums for {} bytes", file.name,
                                             file.chunks.size(), file.bytes));
     if (previous != nullptr && by_rank_and_name(file, *previous))
-      return wrong_file(object, fmt::format("'{}' is not where it belongs in the list", file.name));
+      return wrong_file(object, fmt::format("'{}' is in the wrong position of the list", file.name));
     previous = &file;
   }
   return success();
@@ -135,7 +135,7 @@ Result<CheckpointId> parse_checkpoint_folder(std::string_view folder) {
     const auto generation = std::from_chars(step.ptr + 1, end, id.generation);
     if (generation.ec == std::errc{} && generation.ptr == end && folder_of(id) == folder) return id;
   }
-  return make_error(Errc::invalid_argument, "'{}' is not a checkpoint: write it as {}", folder,
+  return make_error(Errc::invalid_argument, "'{}' is not the name of a checkpoint: write it as {}", folder,
                     folder_of({120, 0}));
 }
 
@@ -145,10 +145,10 @@ Result<void> check_run_name(std::string_view run) {
                           return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
                         });
   if (is_valid) return success();
-  return make_error(Errc::invalid_argument,
-                    "'{}' is no name of a run: 1 to {} letters, digits, '-', '_' and '.', "
-                    "and no '.' in front",
-                    run, kLongestRunName);
+  return make_error(
+      Errc::invalid_argument,
+      "'{}' is not a valid run name: use 1 to {} letters, digits, '-', '_' and '.', not starting with '.'",
+      run, kLongestRunName);
 }
 
 Result<void> check_checkpoint_file_name(std::string_view name) {
@@ -158,8 +158,8 @@ Result<void> check_checkpoint_file_name(std::string_view name) {
       std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~' && c != '/'; });
   if (is_valid) return check_object_name(name);
   return make_error(Errc::invalid_argument,
-                    "'{}' is no name of a file in a checkpoint: 1 to {} printable characters "
-                    "without '/', not {}, and neither '.' nor \"part-\" in front",
+                    "'{}' is not a valid file name in a checkpoint: use 1 to {} printable characters without "
+                    "'/', not {}, and not starting with '.' or \"part-\"",
                     name, kLongestFileName, kCheckpointManifest);
 }
 
@@ -179,11 +179,12 @@ Result<void> check_manifest(const CheckpointManifest& manifest, std::string_view
     if (file.rank > next_rank) break;
     if (file.rank == next_rank) ++next_rank;
   }
-  if (manifest.ranks == 0) return wrong_file(object, "it is of no rank");
+  if (manifest.ranks == 0) return wrong_file(object, "it has no ranks");
   if (next_rank < manifest.ranks) return wrong_file(object, fmt::format("rank {} has no file", next_rank));
   if (manifest.files.back().rank >= manifest.ranks)
-    return wrong_file(object, fmt::format("'{}' is of rank {}, and there are {}", manifest.files.back().name,
-                                          manifest.files.back().rank, manifest.ranks));
+    return wrong_file(
+        object, fmt::format("'{}' belongs to rank {}, and there are {} ranks", manifest.files.back().name,
+                            manifest.files.back().rank, manifest.ranks));
   return success();
 }
 
@@ -211,8 +212,8 @@ uint64_t manifest_entry_bytes(std::string_view name, uint64_t bytes) {
 Result<void> check_manifest_bytes(uint64_t bytes, uint64_t entries_bytes, uint64_t files) {
   if (entries_bytes <= kMostSealedBytes - kManifestOverhead) return success();
   return make_error(Errc::unsupported,
-                    "a checkpoint of {} in {} files has a manifest of up to {}, and no more than {} are read "
-                    "back: save less at a time, each part as a --run of its own",
+                    "a checkpoint of {} in {} files needs a manifest of up to {}, and the limit is {}: save "
+                    "less at a time, each part as a separate --run",
                     format_size(bytes), files, format_size(entries_bytes), format_size(kMostSealedBytes));
 }
 
@@ -232,10 +233,10 @@ Result<CheckpointManifest> parse_checkpoint_manifest(std::string_view text, std:
                 .commit_time = json.at("commit_time").get<std::string>(),
                 .writer = json.at("writer").get<std::string>()};
     if (count_at(json, "chunk_bytes") != kCheckpointChunk)
-      return wrong_file(object, "its checksums are of chunks of another size");
+      return wrong_file(object, "its checksums are for another chunk size");
     PENSTOCK_TRY(check_manifest(manifest, object));
     if (count_at(json, "bytes") != manifest.bytes())
-      return wrong_file(object, "its files do not add up to its bytes");
+      return wrong_file(object, "the sizes of its files do not add up to its total");
   } catch (const std::exception& problem) {
     return wrong_file(object, problem.what());
   }
@@ -252,21 +253,21 @@ Result<std::vector<CheckpointFile>> parse_checkpoint_part(std::string_view text,
   std::vector<CheckpointFile> files;
   try {
     files = files_from(json.at("files"));
-    if (count_at(json, "rank") != rank) return wrong_file(object, "it is of another rank");
+    if (count_at(json, "rank") != rank) return wrong_file(object, "it belongs to another rank");
   } catch (const std::exception& problem) {
     return wrong_file(object, problem.what());
   }
   PENSTOCK_TRY(check_files(files, object));
   const bool ranks_match =
       std::all_of(files.begin(), files.end(), [&](const auto& file) { return file.rank == rank; });
-  if (!ranks_match) return wrong_file(object, "a file in it is of another rank");
+  if (!ranks_match) return wrong_file(object, "one of its files belongs to another rank");
   return files;
 }
 
 Result<void> check_chunk(const CheckpointFile& file, uint64_t index, uint32_t crc, std::string_view object) {
   if (index < file.chunks.size() && file.chunks[index] == crc) return success();
   const uint64_t begin = std::min(index * kCheckpointChunk, file.bytes);
-  return make_error(Errc::corrupt, "'{}' differs from what was saved, in the {} from byte {} on", object,
+  return make_error(Errc::corrupt, "'{}' differs from the saved bytes, in the {} from byte {} on", object,
                     format_size(std::min(kCheckpointChunk, file.bytes - begin)), begin);
 }
 

@@ -114,12 +114,12 @@ TEST(CheckpointManifest, ContradictingMembersAreCorrupt) {
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files.pop_back(); }), "rank 1 has no file");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = UINT64_MAX; }), "rank 2 has no file");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = 1; }), "is of rank 1");
-  EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = 0; }), "of no rank");
+  EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = 0; }), "it has no ranks");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files[1].name = "rank-0.bin"; }), "twice");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { std::swap(m.files[0], m.files[1]); }), "belongs");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files[0].chunks.pop_back(); }), "1 checksums");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files[0].bytes = UINT64_MAX; }), "checksums");
-  EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.run = "../other"; }), "no name of a run");
+  EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.run = "../other"; }), "not a valid run name");
 }
 
 TEST(CheckpointManifest, HostileFileNamesAreCorrupt) {

@@ -199,10 +199,10 @@ Result<void> TieredCheckpointer::retry_snapshot(Clock::time_point until) {
   snapshots_->abandon();
   if (written.ok()) return success();
   Error error = written.error();
-  error.what =
-      "the checkpoint of step " + std::to_string(work.id.step) + " was lost with its snapshot: " + error.what;
+  error.what = "the checkpoint of step " + std::to_string(work.id.step) +
+               " could not be written from its snapshot in memory, and is lost: " + error.what;
   if (error.code == Errc::no_space)
-    error.what += " (make room there, keep fewer, or save through a fast tier with --on-full block)";
+    error.what += " (free some space there, lower --keep, or add a fast tier with --on-full block)";
   ledger_.record_failure(error);
   return error;
 }
@@ -307,7 +307,7 @@ Result<bool> TieredCheckpointer::fits_emptied_tier(uint64_t bytes) const {
 // with `interrupted`. Called on rank 0 by the training thread, which holds no mutex.
 Result<void> TieredCheckpointer::reserve_fast_space(SaveWork& work) {
   if (policy_.quota != 0 && drainer_->held_bytes() + work.bytes > policy_.quota)
-    return make_error(Errc::no_space, "its quota of {} is used", format_size(policy_.quota));
+    return make_error(Errc::no_space, "its quota of {} is used up", format_size(policy_.quota));
   PENSTOCK_ASSIGN(work.pending, stores_.fast->stage(policy_.run, "save", work.bytes, policy_.headroom));
   work.to_fast_tier = true;
   return success();
@@ -320,7 +320,7 @@ Result<void> TieredCheckpointer::wait_for_free_space(const SaveWork& work) {
   ledger_.set_counts([](CheckpointCounts& counts) { ++counts.space_waits; });
   const Clock::time_point now = Clock::now();
   if (now >= work.until)
-    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for the --on-full-timeout of {}{}{}{}",
+    return make_error(Errc::timed_out, "the fast tier '{}' stayed full for {} (--on-full-timeout){}{}{}",
                       stores_.fast->tier().name, format_duration(policy_.block_for),
                       work.full_reason.empty() ? "" : ": ", work.full_reason, drainer_->last_error_text());
   const Clock::time_point next_check = std::min(work.until, now + kPollInterval);
@@ -338,7 +338,8 @@ Result<void> TieredCheckpointer::use_slow_tier(SaveWork& work) {
   if (stores_.fast != nullptr) ledger_.set_counts([](CheckpointCounts& counts) { ++counts.written_through; });
   if (stores_.fast != nullptr && policy_.log && ledger_.counts().written_through == 1)
     policy_.log("a checkpoint of " + format_size(work.bytes) + " does not fit into the fast tier '" +
-                stores_.fast->tier().name + "': it goes to '" + stores_.slow->tier().name + "' at once");
+                stores_.fast->tier().name + "': it is written to '" + stores_.slow->tier().name +
+                "' directly");
   return success();
 }
 
@@ -358,8 +359,8 @@ Result<void> TieredCheckpointer::choose_tier(SaveWork& work) {
       if (!known_to_fit && !policy_.fail_oversize) return use_slow_tier(work);
       if (!known_to_fit)
         return make_error(Errc::no_space,
-                          "a checkpoint of {} is more than the fast tier '{}' can hold: --oversize "
-                          "writethrough sends it to '{}'",
+                          "a checkpoint of {} does not fit into the fast tier '{}': to write it to '{}', "
+                          "pass --oversize writethrough",
                           format_size(work.bytes), stores_.fast->tier().name, stores_.slow->tier().name);
     }
     PENSTOCK_ASSIGN(const bool evicted, drainer_->evict_one());
@@ -438,7 +439,7 @@ Result<void> TieredCheckpointer::commit(SaveWork& work, std::vector<CheckpointFi
   if (pruned.ok())
     ledger_.set_counts([&](CheckpointCounts& counts) { counts.pruned += *pruned; });
   else if (policy_.log)
-    policy_.log("cannot remove checkpoints that are no longer wanted: " + pruned.error().message());
+    policy_.log("cannot remove old checkpoints: " + pruned.error().message());
   return ledger_.failure();
 }
 

@@ -69,7 +69,7 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
       std::find_if(entries.begin(), entries.end(), [](const Entry& entry) { return entry.link; });
   if (link != entries.end())
     return files_.error(Errc::corrupt,
-                        fmt::format("'{}' is a symbolic link, which no checkpoint has", link->name));
+                        fmt::format("'{}' is a symbolic link, and checkpoints contain no links", link->name));
   const std::string object = path_in(folder, kCheckpointManifest);
   const auto text = files_.read_text(object, kMostSealedBytes);
   if (!text && text.error().code == Errc::not_found)
@@ -78,8 +78,8 @@ Result<CheckpointManifest> CheckpointStore::read_manifest(std::string_view run,
   PENSTOCK_ASSIGN(CheckpointManifest manifest, files_.named(parse_checkpoint_manifest(*text, object)));
   if (manifest.store_uuid != uuid_ || manifest.run != run || manifest.id != id)
     return files_.error(Errc::corrupt,
-                        fmt::format("'{}' is of {} of run '{}' in store {}, not of this checkpoint", object,
-                                    folder_of(manifest.id), manifest.run, manifest.store_uuid));
+                        fmt::format("'{}' belongs to {} of run '{}' in store {}, not to this checkpoint",
+                                    object, folder_of(manifest.id), manifest.run, manifest.store_uuid));
   PENSTOCK_TRY(check_entries(files_, entries, manifest, folder));
   return manifest;
 }
@@ -90,7 +90,7 @@ Error CheckpointStore::not_found_if_gone(std::string_view run, const CheckpointI
   if (!is_data_error(error.code) && error.code != Errc::io) return error;
   const auto exists = has(run, id);
   if (!exists.ok() || *exists) return error;
-  return files_.error(Errc::not_found, fmt::format("'{}' was removed while it was read", folder(run, id)));
+  return files_.error(Errc::not_found, fmt::format("'{}' was removed during the read", folder(run, id)));
 }
 
 Result<CheckpointManifest> CheckpointStore::manifest(std::string_view run, const CheckpointId& id) const {

@@ -81,7 +81,7 @@ TEST_P(CommittedCheckpoint, CountsAsMissingIfRemovedDuringAListing) {
   EXPECT_OK(listed->front().manifest);
   EXPECT_ERRC(Errc::not_found, (*seen)->manifest("run", {1, 0}));
   at_opening = "ckpt/run/000000000002.0/small";
-  EXPECT_ERRC(Errc::not_found, (*seen)->verify("run", second), "was removed while");
+  EXPECT_ERRC(Errc::not_found, (*seen)->verify("run", second), "was removed during");
   EXPECT_OK((*seen)->verify("run", third));
   ASSERT_OK(store_.backend().names().remove("ckpt/run/000000000003.0/small"));
   EXPECT_ERRC(Errc::corrupt, (*seen)->manifest("run", {3, 0}), "missing");
@@ -117,7 +117,7 @@ TEST_P(CommittedCheckpoint, IsCorruptInAWrongFolder) {
   const CheckpointManifest elsewhere = save(*other, "run", {1, 0});
   EXPECT_ERRC(Errc::corrupt,
               listed_after([&] { put_text(store_.backend(), at("MANIFEST"), serialize(elsewhere)); }),
-              "not of this checkpoint");
+              "not to this checkpoint");
   saved(2);
   ASSERT_OK(store_.backend().names().rename_noreplace("ckpt/run/000000000002.0", "ckpt/run/000000000003.0"));
   EXPECT_ERRC(Errc::corrupt, store_->manifest("run", {3, 0}), "000000000002.0");

@@ -137,10 +137,10 @@ Result<CheckpointManifest> find_existing_copy(const CheckpointStore& to, const C
     return existing;
   }
   if (!existing && existing.error().code == Errc::not_found) return existing;
-  const std::string why = existing ? "it has other bytes" : existing.error().message();
+  const std::string why = existing ? "its bytes differ" : existing.error().message();
   return to.files().error(
       Errc::already_exists,
-      fmt::format("'{}' is there already: {}", CheckpointStore::folder(manifest.run, manifest.id), why));
+      fmt::format("'{}' already exists: {}", CheckpointStore::folder(manifest.run, manifest.id), why));
 }
 
 // Reads the written files again and checks them. If possible, drops them from the page cache first, so that
@@ -168,7 +168,7 @@ Result<void> check_existing_copy(const CheckpointStore& to, const CheckpointMani
   const auto checked = read_again(to.files(), folder, manifest.files, request.interruptible, take);
   if (checked || !is_data_error(checked.error().code)) return checked;
   return to.files().error(Errc::already_exists,
-                          fmt::format("'{}' is there already: {}", folder, checked.error().message()));
+                          fmt::format("'{}' already exists: {}", folder, checked.error().message()));
 }
 
 // Copies all files: the thread of `ahead` reads them, and this thread writes them. After an early return, the

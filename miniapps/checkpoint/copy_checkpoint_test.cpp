@@ -67,7 +67,7 @@ TEST_P(CopiedCheckpoint, IsNotCopiedTwice) {
 TEST_P(CopiedCheckpoint, NeverReplacesWhatIsThere) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0});
   const CheckpointManifest other = save(*slow_, "run", {1, 0}, two_files(5));
-  EXPECT_ERRC(Errc::already_exists, copy_checkpoint(*fast_, *slow_, manifest), "it has other bytes");
+  EXPECT_ERRC(Errc::already_exists, copy_checkpoint(*fast_, *slow_, manifest), "its bytes differ");
   EXPECT_OK(slow_->verify("run", other));
   put_text(slow_.backend(), "ckpt/run/000000000001.0/MANIFEST", "");
   EXPECT_ERRC(Errc::already_exists, copy_checkpoint(*fast_, *slow_, manifest), "is empty");
@@ -141,7 +141,7 @@ TEST_P(CopiedCheckpoint, NeedsFreeSpace) {
   const CheckpointManifest manifest = save(*fast_, "run", {1, 0}, many_files());
   TestStore tight(StoreRole::slow, GetParam(), "capacity=26MiB");
   EXPECT_ERRC(Errc::no_space, copy_checkpoint(*fast_, *tight, manifest, {.headroom = 4 << 20}),
-              "to stay free");
+              "reserved");
   EXPECT_OK(copy_checkpoint(*fast_, *tight, manifest));
 }
 

@@ -262,7 +262,7 @@ Result<void> Drainer::wait_until_idle(std::chrono::steady_clock::time_point unti
 
 std::string Drainer::last_error_text() const {
   const std::lock_guard lock(mutex_);
-  return last_error_ ? "; the drain says: " + last_error_->message() : "";
+  return last_error_ ? "; the error of the drain: " + last_error_->message() : "";
 }
 
 bool Drainer::sleep_unless_stopped(std::chrono::nanoseconds length) {
@@ -292,7 +292,7 @@ void Drainer::drain_loop() noexcept {
     // each of them then checks for an error. The pending checkpoints stay on the fast tier, and the next
     // process drains them.
     ledger_.record_failure(
-        make_error(Errc::internal, "the thread that drains checkpoints died: " + std::string(error.what())));
+        make_error(Errc::internal, "the drain thread failed: " + std::string(error.what())));
     const std::lock_guard lock(mutex_);
     stop_ = true;
     ++ended_drains_;
@@ -379,7 +379,7 @@ void Drainer::handle_failure(const CheckpointManifest& manifest, Error error) {
   changed_.notify_all();
   if (first && !lost && policy_.log)
     policy_.log("the drain of the checkpoint of step " + std::to_string(manifest.id.step) +
-                " failed, and is tried again: " + error.message());
+                " failed and will be retried: " + error.message());
   sleep_unless_stopped(pause);
 }
 

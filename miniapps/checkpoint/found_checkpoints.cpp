@@ -22,7 +22,7 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const CheckpointStore& st
     const auto id = parse_checkpoint_folder(last_part(entry.name));
     if (!id) continue;
     if (!entry.folder || entry.link) {
-      listed.push_back({*id, files.error(Errc::corrupt, fmt::format("'{}' is no folder", entry.name))});
+      listed.push_back({*id, files.error(Errc::corrupt, fmt::format("'{}' is not a folder", entry.name))});
       continue;
     }
     auto manifest = store.manifest(run, *id);

@@ -21,11 +21,9 @@ Result<std::unique_ptr<PendingCheckpoint>> PendingCheckpoint::join(CheckpointSto
   const auto entry = files.named(files.backend().names().stat(folder));
   if (!entry && entry.error().code != Errc::not_found) return entry.error();
   if (!entry || !entry->folder)
-    return files.error(
-        Errc::not_found,
-        fmt::format(
-            "'{}', which another rank made, is not here: all ranks must see the same files below '{}'",
-            folder, store.tier().root));
+    return files.error(Errc::not_found, fmt::format("'{}', created by another rank, is not visible to this "
+                                                    "rank: all ranks must see the same files below '{}'",
+                                                    folder, store.tier().root));
   return std::unique_ptr<PendingCheckpoint>(new PendingCheckpoint(store, std::move(folder), false));
 }
 

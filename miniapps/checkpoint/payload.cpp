@@ -102,7 +102,7 @@ Error no_such_payload(std::string_view text) {
   std::vector<std::string_view> names;
   for (const PayloadInfo& info : kPayloads) names.push_back(info.name);
   Error error = unknown_name("payload", text, names);
-  error.what += "; NAME/N is an N-th of one; or a size as \"512MiB\"";
+  error.what += "; NAME/N: one N-th of a model; or a size such as \"512MiB\"";
   return error;
 }
 
@@ -160,7 +160,7 @@ Result<Payload> find_payload(std::string_view text) {
   const Result<uint64_t> divisor = parse_count(text.substr(slash + 1));
   if (!divisor.ok() || *divisor == 0 || *divisor > found->bytes)
     return make_error(Errc::invalid_argument,
-                      "payload '{}': after '/' comes a number from 1 to {}, as in '{}/8'", text, found->bytes,
+                      "payload '{}': a number from 1 to {} must follow '/', as in '{}/8'", text, found->bytes,
                       word);
   return Payload{std::string(text), found->bytes / *divisor};
 }
@@ -185,8 +185,8 @@ struct PayloadState::Memory {
 Result<PayloadState::Memory*> PayloadState::Memory::map(uint64_t bytes) {
   const auto no_memory = [&](std::string_view why) {
     return make_error(Errc::exhausted,
-                      "no memory for {} of trained state{}; start more ranks, or save less: --payload SIZE, "
-                      "or NAME/8 for an N-th of a model",
+                      "no memory for {} of model state{}: start more ranks, or save less (--payload SIZE, or "
+                      "NAME/8 for one eighth of a model)",
                       format_size(bytes), why);
   };
   const uint64_t left = available_memory();
@@ -263,8 +263,8 @@ std::span<const std::byte> PayloadState::file(size_t index) const {
 Result<void> prove_state(std::span<const std::byte> bytes, uint64_t offset, std::string_view file,
                          uint64_t rank, uint64_t seed, uint64_t step) {
   if (offset % kPage != 0)
-    return make_error(Errc::internal,
-                      "'{}' is compared from byte {} on, which is not the beginning of a page", file, offset);
+    return make_error(Errc::internal, "'{}' is compared from byte {} on, which is not the start of a page",
+                      file, offset);
   const Content content(seed, rank, file);
   Page page;
   for (uint64_t at = 0; at < bytes.size(); at += kPage) {
@@ -273,7 +273,7 @@ Result<void> prove_state(std::span<const std::byte> bytes, uint64_t offset, std:
     if (std::memcmp(piece.data(), page.data(), piece.size()) == 0) continue;
     const auto expected = std::as_bytes(std::span(page));
     const auto wrong_at = std::mismatch(piece.begin(), piece.end(), expected.begin()).first - piece.begin();
-    return make_error(Errc::corrupt, "'{}' is not what rank {} had at step {} (seed {}): byte {} differs",
+    return make_error(Errc::corrupt, "'{}' differs from the state of rank {} at step {} (seed {}) at byte {}",
                       file, rank, step, seed, offset + at + uint64_t(wrong_at));
   }
   return success();

@@ -112,7 +112,7 @@ TEST(PayloadState, EachWrongByteIsNamed) {
       bytes[at] ^= std::byte{1} << bit;
       EXPECT_ERRC(
           Errc::corrupt, prove_state(bytes, 0, "a.bin", 0, kSeed, 3),
-          "'a.bin' is not what rank 0 had at step 3 (seed 7): byte " + std::to_string(at) + " differs");
+          "'a.bin' differs from the state of rank 0 at step 3 (seed 7) at byte " + std::to_string(at) + " differs");
       bytes[at] ^= std::byte{1} << bit;
     }
   }

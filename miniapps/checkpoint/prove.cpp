@@ -17,7 +17,7 @@ Result<void> read_and_prove(const CheckpointStore& store, const CheckpointManife
       Result<void> proven =
           prove_state(bytes, offset, file.name, file.rank, manifest.payload_seed, manifest.id.step);
       if (!proven.ok())
-        return make_error(proven.error().code, "'{}/{}' on '{}' has right checksums, but {}",
+        return make_error(proven.error().code, "'{}/{}' on '{}' has correct checksums, but {}",
                           CheckpointStore::folder(manifest.run, manifest.id), file.name, store.tier().name,
                           proven.error().what);
     }

@@ -28,7 +28,7 @@ bool is_failure_of_this_process(Errc code) {
 Result<void> examine(const ListedCheckpoint& copy, std::string_view run, const RestartRequest& request) {
   if (!copy.manifest) return copy.manifest.error();
   if (request.ranks && copy.manifest->ranks != *request.ranks)
-    return make_error(Errc::invalid_argument, "it is of {} ranks, not {}", copy.manifest->ranks,
+    return make_error(Errc::invalid_argument, "it is from {} ranks, not {}", copy.manifest->ranks,
                       *request.ranks);
   return request.read_files ? copy.store->verify(run, *copy.manifest) : success();
 }
@@ -40,8 +40,8 @@ std::string reject(const ListedCheckpoint& copy, std::string_view run, const Che
   std::string why = error.message();
   if (!quarantine_wrong) return why;
   const Result<bool> moved = quarantine_if_wrong(*copy.store, run, id, error);
-  if (!moved) return why + fmt::format(" (left where it is: {})", moved.error().message());
-  return *moved ? why + " (now in quarantine)" : why;
+  if (!moved) return why + fmt::format(" (not moved: {})", moved.error().message());
+  return *moved ? why + " (moved to quarantine)" : why;
 }
 
 Json json_of(const std::vector<RejectedCheckpoint>& rejected) {
@@ -82,22 +82,22 @@ Result<Restart> restart_from(const Bytes& bytes, std::span<CheckpointStore* cons
     uuid = json.at("store").get<std::string>();
     manifest = json.at("manifest").get<std::string>();
   } catch (const JsonError& problem) {
-    return make_error(Errc::internal, "cannot read what rank 0 chose: {}", problem.what());
+    return make_error(Errc::internal, "cannot read the checkpoint that rank 0 chose: {}", problem.what());
   }
   if (uuid.empty()) return restart;
   PENSTOCK_ASSIGN(restart.manifest, parse_checkpoint_manifest(manifest, "the manifest that rank 0 chose"));
   const auto own_store = std::find_if(stores.begin(), stores.end(),
                                       [&](const CheckpointStore* store) { return store->uuid() == uuid; });
   if (own_store == stores.end())
-    return make_error(
-        Errc::not_found,
-        "the store that rank 0 chose is not a store of this rank: name the same stores on all ranks");
+    return make_error(Errc::not_found,
+                      "rank 0 chose a store that this rank does not have: name the same stores on all ranks");
   restart.store = *own_store;
   PENSTOCK_ASSIGN(const bool is_there, restart.store->has(restart.run, restart.manifest.id));
   if (is_there) return restart;
-  return make_error(Errc::not_found,
-                    "'{}', which rank 0 chose, is not here in store '{}': all ranks must see the same files",
-                    CheckpointStore::folder(restart.run, restart.manifest.id), restart.store->tier().name);
+  return make_error(
+      Errc::not_found,
+      "'{}', chosen by rank 0, is not visible to this rank in store '{}': all ranks must see the same files",
+      CheckpointStore::folder(restart.run, restart.manifest.id), restart.store->tier().name);
 }
 
 // Lists the stores once and tries their checkpoints. Returns nothing if a listed copy has disappeared:
@@ -145,7 +145,7 @@ Result<Restart> choose_restart(std::span<CheckpointStore* const> stores, std::st
     PENSTOCK_TRY(check_interrupt());
   }
   return make_error(Errc::io,
-                    "checkpoints of run '{}' are removed faster than they can be read: wait until the "
+                    "checkpoints of run '{}' are being removed faster than they can be read: wait until the "
                     "training or drain that removes them has ended",
                     run);
 }

@@ -99,7 +99,7 @@ TEST_F(Restarts, TakeTheSlowCopyIfTheFastOneIsDamaged) {
   EXPECT_EQ(restart->rejected[0].tier, "fast");
   EXPECT_EQ(restart->rejected[0].id, newest.id);
   EXPECT_NE(restart->rejected[0].why.find("rank-0.bin"), std::string::npos);
-  EXPECT_NE(restart->rejected[0].why.find("now in quarantine"), std::string::npos);
+  EXPECT_NE(restart->rejected[0].why.find("moved to quarantine"), std::string::npos);
   EXPECT_FALSE(*fast_->has("run", newest.id));
   EXPECT_EQ(names_in(fast_.backend(), "quarantine").size(), 2U);
   EXPECT_TRUE(choose()->rejected.empty());

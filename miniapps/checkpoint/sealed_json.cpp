@@ -34,22 +34,21 @@ std::string seal_json(std::string_view kind, const Json& json) {
 Result<Json> unseal_json(std::string_view kind, std::string_view text, std::string_view object) {
   if (text.empty()) return not_sealed(object, "is empty");
   if (text.size() < kSealBytes || !text.substr(text.size() - kSealBytes).starts_with(kSealPrefix))
-    return not_sealed(object, "does not end with its checksum: it is cut short, or none of ours");
+    return not_sealed(object, "does not end with its checksum: it is truncated, or not a file of penstock");
   const std::string_view body = text.substr(0, text.size() - kSealBytes);
   if (text.substr(body.size()) != checksum_line(body))
-    return not_sealed(object, "is not what was written: wrong checksum");
+    return not_sealed(object, "is damaged: its checksum does not match");
   Json json = Json::try_parse(body).value_or(nullptr);
-  if (!json.is_object()) return not_sealed(object, "is no JSON object of ours");
+  if (!json.is_object()) return not_sealed(object, "is not a JSON object of penstock");
   try {
     if (json.at("penstock").get<std::string>() != kind)
-      return not_sealed(object, fmt::format("is no {}", kind));
+      return not_sealed(object, fmt::format("is not a {}", kind));
     if (const uint64_t format = count_at(json, "format"); format != kSealedFormat)
       return make_error(Errc::unsupported,
-                        "'{}' is of format {}, and this penstock reads {}: "
-                        "use the version that wrote it",
+                        "'{}' has format {}, and this penstock reads {}: use the version that wrote it",
                         object, format, kSealedFormat);
   } catch (const std::exception& problem) {
-    return not_sealed(object, fmt::format("is no {} ({})", kind, problem.what()));
+    return not_sealed(object, fmt::format("is not a {} ({})", kind, problem.what()));
   }
   return json;
 }
@@ -57,7 +56,7 @@ Result<Json> unseal_json(std::string_view kind, std::string_view text, std::stri
 uint64_t count_at(const Json& json, const char* key) {
   const Json& number = json.at(key);
   // Without this check, get() would silently convert a negative or fractional number to another one.
-  if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is no count", key));
+  if (!number.is_number_unsigned()) throw std::invalid_argument(fmt::format("'{}' is not a count", key));
   return number.get<uint64_t>();
 }
 

@@ -118,12 +118,12 @@ Result<bool> SnapshotWriter::wait_for_all_ranks(Communicator& ranks, Clock::time
       return any.full && !any.failed;
     }
     const std::string what =
-        "the checkpoint of step " + std::to_string(step_) + " is still on its way from memory";
+        "the checkpoint of step " + std::to_string(step_) + " is still being written from memory";
     if (interruptible && any.stopped) return make_error(Errc::interrupted, "stopped while " + what);
     if (any.late)
-      return make_error(Errc::timed_out, what +
-                                             ": wait longer, save less often, or leave checkpoints out "
-                                             "(--on-full skip)");
+      return make_error(
+          Errc::timed_out,
+          what + ": raise --on-full-timeout, save less often, or skip checkpoints (--on-full skip)");
   }
 }
 
@@ -156,8 +156,7 @@ void SnapshotWriter::write_loop() noexcept {
       }
     } catch (const std::exception& error) {
       end_state = State::failed;
-      on_failure_(
-          make_error(Errc::internal, "the thread that writes snapshots died: " + std::string(error.what())));
+      on_failure_(make_error(Errc::internal, "the snapshot thread failed: " + std::string(error.what())));
     }
     const std::lock_guard lock(mutex_);
     state_ = end_state;

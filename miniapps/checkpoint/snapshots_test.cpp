@@ -45,7 +45,7 @@ TEST_F(Snapshots, AreWaitedForNoLongerThanBlockFor) {
   const Result<CheckpointTimes> second = save(*saver, 40);
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code, Errc::timed_out);
-  EXPECT_NE(second.error().what.find("step 20 is still on its way from memory"), std::string::npos)
+  EXPECT_NE(second.error().what.find("step 20 is still being written from memory"), std::string::npos)
       << second.error().what;
   const Result<void> early = saver->finalize(1ms);
   ASSERT_FALSE(early.ok());
@@ -173,7 +173,7 @@ TEST_F(Snapshots, AreTriedOnceMoreIfTheSlowTierIsFull) {
     ASSERT_FALSE(over.ok());
     EXPECT_EQ(over.error().code, Errc::no_space);
     EXPECT_NE(over.error().what.find("step 60 was lost"), std::string::npos) << over.error().what;
-    EXPECT_NE(over.error().what.find("make room"), std::string::npos) << over.error().what;
+    EXPECT_NE(over.error().what.find("free some space"), std::string::npos) << over.error().what;
   }
   EXPECT_EQ(save(*saver, 80).error().code, Errc::no_space) << "sticky, as all that went wrong behind a save";
 }

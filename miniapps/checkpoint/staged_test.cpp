@@ -128,7 +128,7 @@ TEST_P(StagedCheckpoint, CommitsOnlyValidManifests) {
   };
   EXPECT_ERRC(Errc::corrupt, attempt([](auto& m) { m.ranks = 2; }), "rank 1 has no file");
   EXPECT_ERRC(Errc::corrupt, attempt([](auto& m) { m.files.clear(); }));
-  EXPECT_ERRC(Errc::internal, attempt([](auto& m) { m.run = "another"; }), "not of run 'another'");
+  EXPECT_ERRC(Errc::internal, attempt([](auto& m) { m.run = "another"; }), "does not belong to run 'another'");
   EXPECT_ERRC(Errc::corrupt, attempt([](auto& m) { m.files[0].bytes = 9; }), "has 10 bytes");
   EXPECT_ERRC(Errc::not_found, attempt([](auto& m) { m.files[0].name = "b"; }), "/b' of rank 0");
   EXPECT_TRUE(list_checkpoints(*store_, "run")->empty());

@@ -66,18 +66,17 @@ std::string text_of(const StoreFacts& facts) {
 Result<StoreFacts> parse_facts(std::string_view text) {
   const Json json = Json::try_parse(text).value_or(nullptr);
   const auto not_a_store = [](std::string_view why) {
-    return make_error(Errc::corrupt, "'{}' is not of a checkpoint store: {}", kStoreFile, why);
+    return make_error(Errc::corrupt, "'{}' does not belong to a checkpoint store: {}", kStoreFile, why);
   };
-  if (!json.is_object()) return not_a_store("no JSON object");
+  if (!json.is_object()) return not_a_store("not a JSON object");
   try {
     if (json.at("penstock").get<std::string>() != kStoreKind)
-      return not_a_store("it is another file of penstock");
+      return not_a_store("it is another kind of penstock file");
     const Json& format = json.at("format");
-    if (!format.is_number_unsigned()) return not_a_store("no format");
+    if (!format.is_number_unsigned()) return not_a_store("no format version");
     if (format.get<uint64_t>() != kStoreFormat)
       return make_error(Errc::unsupported,
-                        "'{}' is of format {}, and this penstock reads {}: use the version that "
-                        "wrote it",
+                        "'{}' has format {}, and this penstock reads {}: use the version that wrote it",
                         kStoreFile, format.dump(), kStoreFormat);
     StoreFacts facts{.uuid = json.at("uuid").get<std::string>(), .durability = {}};
     if (facts.uuid.size() != kUuidDigits) return not_a_store("no uuid");
@@ -103,8 +102,8 @@ Result<StoreFacts> read_facts(const StoreFiles& files) {
 Result<void> check_tier(const StoreFiles& files) {
   if (files.backend().caps().atomic_rename) return success();
   return files.error(Errc::unsupported,
-                     fmt::format("the back end '{}' cannot rename folders, which would make a checkpoint "
-                                 "visible as a whole: name a folder of a file system",
+                     fmt::format("the back end '{}' cannot rename folders, so it cannot publish a checkpoint "
+                                 "atomically: use a folder of a file system",
                                  files.tier().backend_name));
 }
 
@@ -113,9 +112,10 @@ Result<void> check_tier(const StoreFiles& files) {
 Result<void> check_lost_facts(const StoreFiles& files) {
   PENSTOCK_ASSIGN(const std::vector<Entry> committed, files.list_if_there(kStoreCommitted));
   if (committed.empty()) return success();
-  return files.error(Errc::corrupt,
-                     fmt::format("'{}' has checkpoints but no {}: restore that file, or name another folder",
-                                 files.tier().root, kStoreFile));
+  return files.error(
+      Errc::corrupt,
+      fmt::format("'{}' contains checkpoints but no {}: restore that file, or choose another folder",
+                  files.tier().root, kStoreFile));
 }
 
 // Checks that a store may be made at the root. Only lost+found, the folders of an unfinished store and the
@@ -129,7 +129,7 @@ Result<void> check_empty(const StoreFiles& files) {
         std::find(std::begin(kStoreFolders), std::end(kStoreFolders), entry.name) != std::end(kStoreFolders);
     if ((made_by_us || entry.name == "lost+found") && entry.folder && !entry.link) continue;
     return files.error(Errc::invalid_argument,
-                       fmt::format("'{}' contains other files ('{}'): name an empty folder for the store",
+                       fmt::format("'{}' contains other files ('{}'): choose an empty folder for the store",
                                    files.tier().root, entry.name));
   }
   return success();
@@ -152,9 +152,11 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open(const Tier& tier)
   auto facts = read_facts(files);
   if (!facts && facts.error().code == Errc::not_found) {
     PENSTOCK_TRY(check_lost_facts(files));
-    return files.error(Errc::not_found, fmt::format("there is no checkpoint store in '{}': it has no {}; "
-                                                    "correct the path, or save a checkpoint there",
-                                                    tier.root, kStoreFile));
+    return files.error(
+        Errc::not_found,
+        fmt::format(
+            "'{}' is not a checkpoint store: it has no {}; correct the path, or save a checkpoint there",
+            tier.root, kStoreFile));
   }
   if (!facts) return std::move(facts).error();
   return std::unique_ptr<CheckpointStore>(
@@ -183,7 +185,7 @@ Result<std::unique_ptr<CheckpointStore>> CheckpointStore::open_or_make(const Tie
   PENSTOCK_ASSIGN(auto store, open(tier));
   if (store->role() != role)
     return files.error(Errc::invalid_argument,
-                       fmt::format("'{}' is a {} store, not a {} one: name another folder", tier.root,
+                       fmt::format("'{}' is a {} store, not a {} one: choose another folder", tier.root,
                                    role_name(store->role()), role_name(role)));
   // Every open_or_make() makes missing folders and syncs again: a program that copied the store here may have
   // omitted empty folders, and the process that made the store may have died before its sync.
@@ -197,8 +199,8 @@ Result<void> CheckpointStore::still_there() const {
   if (facts && facts->uuid == uuid_) return success();
   if (!facts && (facts.error().code == Errc::exhausted || facts.error().code == Errc::interrupted))
     return facts.error();
-  const std::string why = facts ? "another store is there now" : facts.error().message();
-  return make_error(Errc::io, "store '{}' is gone from '{}' ({}): mount it there again", tier().name,
+  const std::string why = facts ? "another store has replaced it" : facts.error().message();
+  return make_error(Errc::io, "store '{}' is no longer at '{}' ({}): mount it there again", tier().name,
                     tier().root, why);
 }
 
@@ -208,7 +210,7 @@ Result<std::unique_ptr<Lock>> CheckpointStore::lock_run(std::string_view run, st
   PENSTOCK_TRY(still_there());
   auto lock = files_.backend().names().lock(path_in(kStoreLocks, fmt::format("{}.{}", run, purpose)));
   if (!lock && lock.error().code == Errc::busy)
-    return make_error(Errc::busy, "another process does the {1} of run '{0}' in store '{2}': {3}", run,
+    return make_error(Errc::busy, "another process runs the {1} of run '{0}' in store '{2}': {3}", run,
                       purpose, tier().name, lock.error().message());
   return files_.named(std::move(lock));
 }
@@ -227,9 +229,9 @@ Result<std::unique_ptr<PendingCheckpoint>> CheckpointStore::stage(std::string_vi
     if (headroom > free || bytes > free - headroom)
       return files_.error(
           Errc::no_space,
-          fmt::format("no room for a checkpoint of {} of run '{}': {} left{}", format_size(bytes), run,
-                      format_size(free),
-                      headroom == 0 ? "" : fmt::format(", {} to stay free", format_size(headroom))));
+          fmt::format("not enough space for a checkpoint of {} of run '{}': {} free{}", format_size(bytes),
+                      run, format_size(free),
+                      headroom == 0 ? "" : fmt::format(", {} reserved", format_size(headroom))));
     PENSTOCK_TRY(files_.write_text(path_in(kStoreReserved, name), fmt::format("{}\n", bytes),
                                    Durability::visible, IfExists::fail));
   }
@@ -264,7 +266,7 @@ Result<CheckpointFile> PendingCheckpoint::write_pieces(std::string_view name, ui
   for (uint64_t offset = 0; offset < bytes; offset += kCheckpointChunk) {
     PENSTOCK_ASSIGN(const auto piece, next_piece(offset));
     if (piece.size() != std::min(kCheckpointChunk, bytes - offset))
-      return files_.error(Errc::internal, fmt::format("'{}' was given in pieces of other sizes", object));
+      return files_.error(Errc::internal, fmt::format("'{}' was passed in pieces of other sizes", object));
     PENSTOCK_TRY(files_.named(writer->append(piece)));
     after_write(piece.size());
   }
@@ -343,7 +345,7 @@ Result<void> PendingCheckpoint::publish(const CheckpointManifest& manifest) {
   const std::string text = serialize(manifest);
   if (text.size() > kMostSealedBytes)
     return files_.error(Errc::unsupported,
-                        fmt::format("a manifest of {} bytes is more than can be read back", text.size()));
+                        fmt::format("a manifest of {} bytes exceeds the limit", text.size()));
   PENSTOCK_TRY(
       files_.write_text(path_in(folder_, kCheckpointManifest), text, Durability::file, IfExists::fail));
   PENSTOCK_TRY(files_.sync_dir(folder_));
@@ -359,13 +361,14 @@ Result<void> PendingCheckpoint::publish(const CheckpointManifest& manifest) {
 Result<CheckpointManifest> PendingCheckpoint::commit(CheckpointManifest manifest) {
   if (finished_ || !is_owner_)
     return files_.error(Errc::internal,
-                        fmt::format("'{}' was committed before, or belongs to another process", folder_));
+                        fmt::format("'{}' was already committed, or belongs to another process", folder_));
   manifest.store_uuid = store_.uuid();
   manifest.commit_time = utc_now();
   std::sort(manifest.files.begin(), manifest.files.end(), by_rank_and_name);
   Result<void> done = files_.named(check_manifest(manifest, path_in(folder_, kCheckpointManifest)));
   if (done && !last_part(folder_).starts_with(manifest.run + "."))
-    done = files_.error(Errc::internal, fmt::format("'{}' is not of run '{}'", folder_, manifest.run));
+    done =
+        files_.error(Errc::internal, fmt::format("'{}' does not belong to run '{}'", folder_, manifest.run));
   if (done) done = publish(manifest);
   if (!finished_) discard();
   remove_reservation(files_, last_part(folder_));
@@ -412,8 +415,7 @@ Result<std::string> StoreFiles::read_text(std::string_view name, uint64_t most) 
   PENSTOCK_ASSIGN(const auto reader, named(backend().open(name)));
   PENSTOCK_ASSIGN(const uint64_t bytes, named(reader->size()));
   if (bytes > most)
-    return error(Errc::corrupt,
-                 fmt::format("'{}' has {} bytes, too many for a file of penstock", name, bytes));
+    return error(Errc::corrupt, fmt::format("'{}' has {} bytes, too many for a penstock file", name, bytes));
   std::string text(bytes, '\0');
   PENSTOCK_TRY(named(reader->read_at(0, std::as_writable_bytes(std::span(text)))));
   return text;

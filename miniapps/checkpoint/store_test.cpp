@@ -26,7 +26,7 @@ INSTANTIATE_TEST_SUITE_P(On, CheckpointStores, testing::Values("mem", "posix"),
 
 TEST_P(CheckpointStores, AreMadeOnceAndThenOpened) {
   const Tier tier = place_.tier();
-  EXPECT_ERRC(Errc::not_found, CheckpointStore::open(tier), "there is no checkpoint store in");
+  EXPECT_ERRC(Errc::not_found, CheckpointStore::open(tier), "is not a checkpoint store");
   const auto made = CheckpointStore::open_or_make(tier, StoreRole::fast);
   ASSERT_OK(made);
   EXPECT_EQ((*made)->uuid().size(), 32U);
@@ -172,8 +172,8 @@ TEST(CheckpointRoom, IsFreeSpaceMinusReservations) {
   const auto empty = store->free_space();
   ASSERT_OK(empty);
   EXPECT_LT(*empty, 1U << 20);  // STORE.json takes some of it
-  EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 1U << 20, 0), "no room");
-  EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 300 << 10, 900 << 10), "to stay free");
+  EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 1U << 20, 0), "not enough space");
+  EXPECT_ERRC(Errc::no_space, store->stage("run", "save", 300 << 10, 900 << 10), "reserved");
   EXPECT_ERRC(Errc::no_space, store->stage("run", "save", UINT64_MAX, UINT64_MAX));
   EXPECT_TRUE(names_in(store.backend(), "tmp").empty());
   EXPECT_TRUE(names_in(store.backend(), "reserved").empty());

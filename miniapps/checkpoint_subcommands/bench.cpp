@@ -41,7 +41,7 @@ class Bench {
     Progress progress(context_.output.progress && context_.communicator.root(), "checkpoint bench",
                       arm_runs * setup_.steps, "steps");
     for (uint64_t pair = 0; pair < setup_.repeat; ++pair) {
-      progress.set_note("what the tiers take at best");
+      progress.set_note("the ceilings of the tiers");
       PENSTOCK_TRY(measure_ceilings());
       std::vector<std::string_view> arms = setup_.arms;
       for (size_t left = arms.size(); left > 1; --left)
@@ -140,9 +140,9 @@ class Bench {
       if (!save_too_fast && !drain_too_fast) continue;
       trial.verdict(
           Verdict::ceiling_invalid,
-          fmt::format(
-              "the checkpoint of step {} was {} faster than the best that was measured of the {} tier",
-              one.id.step, save_too_fast ? "saved" : "drained", save_too_fast && has_fast ? "fast" : "slow"));
+          fmt::format("the checkpoint of step {} was {} faster than the measured ceiling of the {} tier",
+                      one.id.step, save_too_fast ? "saved" : "drained",
+                      save_too_fast && has_fast ? "fast" : "slow"));
       return;
     }
   }
@@ -219,7 +219,7 @@ constexpr OptionSpec kBenchOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "20",
-     .help = "steps from one checkpoint to the next",
+     .help = "steps between two checkpoints",
      .group = kTrainingGroup,
      .at_least = 1},
     {.name = "step-time",
@@ -227,7 +227,7 @@ constexpr OptionSpec kBenchOptions[] = {
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "100ms",
-     .help = "of a step when nothing else goes on",
+     .help = "duration of a step without checkpoints",
      .group = kTrainingGroup},
     {.name = "burn",
      .role = OptionRole::work,
@@ -235,24 +235,22 @@ constexpr OptionSpec kBenchOptions[] = {
      .value = "CPUS",
      .fallback = "1",
      .help =
-         "processors that a step works on: a fixed amount, calibrated to --step-time before, so that a drain "
-         "that takes a processor away makes steps longer; 0: steps sleep, and nothing is said of how much "
-         "longer they get",
+         "CPUs that a step keeps busy with a fixed amount of work, calibrated to --step-time, so that a "
+         "drain that uses CPU time makes steps longer; 0: steps sleep, and step inflation is not measured",
      .group = kTrainingGroup,
      .at_least = 0},
     {.name = "arms",
      .role = OptionRole::work,
      .value = "LIST",
-     .help =
-         "of direct, burst-buffer, snapshot (to memory, and from there), by turns in random order (default: "
-         "direct, and burst-buffer where there is one)",
+     .help = "arms to compare, interleaved in random order: direct, burst-buffer, snapshot (copy to memory, "
+             "then write) (default: direct, and burst-buffer with --burst-buffer)",
      .group = kTrainingGroup},
     {.name = "repeat",
      .role = OptionRole::repeat,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "3",
-     .help = "each arm so often; what the tiers take at best is measured anew each time",
+     .help = "repeats of each arm; the ceilings of the tiers are measured again each time",
      .group = kTrainingGroup,
      .at_least = 1},
     {.name = "mtbf",
@@ -260,15 +258,15 @@ constexpr OptionSpec kBenchOptions[] = {
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "24h",
-     .help = "from one failure to the next, for the advice how often to save",
+     .help = "mean time between failures, for the recommended checkpoint interval",
      .group = kTrainingGroup},
     kOnFullOption,
     kOnFullTimeoutOption,
     kOversizeOption,
     kHeadroomOption,
     kReadBackOption,
-    keep_option("durable checkpoints of the run, the newest included (5 if not given)"),
-    keep_fast_option("durable ones that stay on the fast tier as well (1 if not given)"),
+    keep_option("number of durable checkpoints to keep, including the newest (default 5)"),
+    keep_fast_option("number of durable checkpoints to keep on the fast tier as well (default 1)"),
 };
 
 }  // namespace
@@ -276,15 +274,15 @@ constexpr OptionSpec kBenchOptions[] = {
 extern const CommandInfo checkpoint_bench;
 const CommandInfo checkpoint_bench{
     .name = "checkpoint bench",
-    .summary = "measures a training that saves again and again",
+    .summary = "measures a training run that saves checkpoints regularly",
     .options = kBenchOptions,
     .run = &with_locks<run_bench>,
     .synopsis =
         "penstock checkpoint bench STORE [--burst-buffer TIER] [--payload NAME|SIZE] [--arms LIST] [options]",
-    .examples = {"penstock checkpoint bench /pfs/ckpt --burst-buffer /dev/shm/bb   # straight to disk, and "
-                 "through the burst buffer",
-                 "penstock checkpoint bench /pfs/ckpt --payload 2GiB --steps 50 --every 10   # how much "
-                 "longer saving makes a training"},
+    .examples = {"penstock checkpoint bench /pfs/ckpt --burst-buffer /dev/shm/bb   # directly, and through "
+                 "the burst buffer",
+                 "penstock checkpoint bench /pfs/ckpt --payload 2GiB --steps 50 --every 10   # how much time "
+                 "checkpoints cost"},
     .arguments = "STORE...",
     .measures = true,
     .runs_on_ranks = true,

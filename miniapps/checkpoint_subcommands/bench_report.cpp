@@ -38,21 +38,20 @@ std::optional<double> largest_sample(const SavingRuns& runs, const MetricInfo& m
 
 std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
   const std::string step = format_seconds(std::chrono::duration<double>(setup.step_time).count());
-  std::string text =
-      fmt::format("{} ({}{}), every {} of {} steps of {}; {}{}\n", setup.payload.name,
-                  format_bytes(double(setup.payload.bytes), output),
-                  ranks > 1 ? fmt::format(" over {} ranks", ranks) : "", setup.save_every, setup.steps, step,
-                  printable(setup.slow().name),
-                  setup.fast() == nullptr ? ""
-                                          : fmt::format(" behind {}{}", printable(setup.fast()->name),
-                                                        is_volatile(*setup.fast()) ? " (volatile)" : ""));
+  std::string text = fmt::format(
+      "{} ({}{}): a checkpoint every {} of {} steps ({} each) to {}{}\n", setup.payload.name,
+      format_bytes(double(setup.payload.bytes), output),
+      ranks > 1 ? fmt::format(" over {} ranks", ranks) : "", setup.save_every, setup.steps, step,
+      printable(setup.slow().name),
+      setup.fast() == nullptr ? ""
+                              : fmt::format(" through the burst buffer {}{}", printable(setup.fast()->name),
+                                            is_volatile(*setup.fast()) ? " (volatile)" : ""));
   if (!setup.burner) return text + "\n";
-  text += fmt::format("a step is work for {:g} processor{} that takes {} when nothing else goes on\n",
-                      setup.processors, setup.processors == 1 ? "" : "s", step);
+  text += fmt::format("a step keeps {:g} CPU{} busy for {} when nothing else runs\n", setup.processors,
+                      setup.processors == 1 ? "" : "s", step);
   if (const double spread = setup.burner->spread(); spread > kNoisyCalibration)
-    text +=
-        fmt::format("it was calibrated while other work went on: a processor got up to {} less done then\n",
-                    format_percent(spread));
+    text += fmt::format("other programs ran during its calibration: a CPU was up to {} slower\n",
+                        format_percent(spread));
   return text + "\n";
 }
 
@@ -68,9 +67,9 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
                {"overlap"},
                {"step inflation"},
                {"skips"}});
-  Table lost({{"lost on average when", Align::left},
-              {"processes end"},
-              {"the node is lost"},
+  Table lost({{"average lost work if", Align::left},
+              {"processes are killed"},
+              {"the node fails"},
               {"power fails"},
               {"save every (Young)"},
               {"(Daly)"}});

@@ -27,9 +27,9 @@ Result<std::vector<std::string_view>> arms_of(const std::string& arm_list, bool 
     const auto* const found = std::find(std::begin(kSavingArms), std::end(kSavingArms), word);
     if (found == std::end(kSavingArms) || std::find(arms.begin(), arms.end(), word) != arms.end())
       return make_error(Errc::invalid_argument,
-                        "--arms: '{}': name direct, burst-buffer, snapshot, each at most once", word);
+                        "--arms: '{}': use direct, burst-buffer, snapshot, each at most once", word);
     if (*found == kBurstBufferArm && !has_fast)
-      return make_error(Errc::invalid_argument, "--arms burst-buffer needs one: --burst-buffer TIER");
+      return make_error(Errc::invalid_argument, "--arms burst-buffer needs --burst-buffer TIER");
     arms.push_back(*found);
   }
   return arms;
@@ -41,7 +41,7 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   const Options& options = context.options;
   if (context.positionals.size() != 1)
     return make_error(Errc::invalid_argument,
-                      "bench takes one STORE, the slow one; --burst-buffer names the fast one");
+                      "bench takes one STORE, the slow one; name the fast one with --burst-buffer");
   BenchSetup setup;
   std::vector<std::string> arguments{context.positionals[0]};
   if (options.given("burst-buffer")) arguments.push_back(options.text("burst-buffer"));
@@ -55,17 +55,18 @@ Result<BenchSetup> resolve_bench(const CommandContext& context) {
   setup.save_every = uint64_t(options.integer("every"));
   setup.step_time = options.duration("step-time");
   if (setup.step_time > kLongestStep)
-    return make_error(Errc::invalid_argument, "--step-time {} is too long: at most {}",
+    return make_error(Errc::invalid_argument, "--step-time {} is too long: use at most {}",
                       format_duration(setup.step_time), format_duration(kLongestStep));
   setup.processors = options.real("burn");
   if (setup.processors > kMostProcessors)
-    return make_error(Errc::invalid_argument, "--burn {} is too large: at most {}",
+    return make_error(Errc::invalid_argument, "--burn {} is too large: use at most {}",
                       format_number(setup.processors), kMostProcessors);
   if (setup.processors > 0) {
     PENSTOCK_ASSIGN(setup.burner, Burner::make(setup.processors));
   }
   if (setup.save_every > setup.steps)
-    return make_error(Errc::invalid_argument, "--every {} is more than --steps {}: nothing would be saved",
+    return make_error(Errc::invalid_argument,
+                      "--every {} is more than --steps {}, so nothing would be saved: lower --every",
                       setup.save_every, setup.steps);
   PENSTOCK_TRY(check_mtbf(options.duration("mtbf")));
   setup.repeat = uint64_t(options.integer("repeat"));

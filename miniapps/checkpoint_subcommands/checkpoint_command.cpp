@@ -10,13 +10,13 @@ const Registry<CommandInfo>& checkpoint_registry();
 extern const CommandInfo command_checkpoint;
 const CommandInfo command_checkpoint{
     .name = "checkpoint",
-    .summary = "saves and restores a training's state through a burst buffer: what holds, and since when",
+    .summary =
+        "saves and restores checkpoints through a burst buffer, and reports when each copy became safe",
     .synopsis = "penstock checkpoint bench|save|restore|verify|ls|drain|gc|status STORE... [options]",
-    .examples =
-        {"penstock checkpoint save /pfs/ckpt --burst-buffer /dev/shm/bb --payload alexnet-adam   # times to "
-         "fast, durable",
-         "penstock checkpoint restore /dev/shm/bb /pfs/ckpt --to restored   # the newest that is whole, on "
-         "either tier"},
+    .examples = {"penstock checkpoint save /pfs/ckpt --burst-buffer /dev/shm/bb --payload alexnet-adam   # "
+                 "reports time to fast and to durable",
+                 "penstock checkpoint restore /dev/shm/bb /pfs/ckpt --to restored   # the newest intact "
+                 "checkpoint on either tier"},
     .arguments = "SUBCOMMAND STORE...",
     .measures = true,
     .runs_on_ranks = true,

@@ -7,33 +7,32 @@ namespace penstock {
 
 inline constexpr std::string_view kWhichCheckpointsGroup = "Which checkpoints";
 inline constexpr std::string_view kWhatIsSavedGroup = "What is saved";
-inline constexpr std::string_view kFastTierFullGroup = "Where the fast tier is full";
-inline constexpr std::string_view kDrainingGroup = "On the way to the slow tier";
-inline constexpr std::string_view kRetentionGroup = "What stays";
+inline constexpr std::string_view kFastTierFullGroup = "When the fast tier is full";
+inline constexpr std::string_view kDrainingGroup = "Drain to the slow tier";
+inline constexpr std::string_view kRetentionGroup = "Retention";
 
 inline constexpr OptionSpec kRunOption{.name = "run",
                                        .role = OptionRole::target,
                                        .value = "NAME",
-                                       .help = "of this run (all runs, if not given)",
+                                       .help = "only checkpoints of this run (default: all runs)",
                                        .group = kWhichCheckpointsGroup};
 inline constexpr OptionSpec kOneRunOption{.name = "run",
                                           .role = OptionRole::target,
                                           .value = "NAME",
-                                          .help = "of this run (the only one there is, if not given)",
+                                          .help = "checkpoints of this run (default: the only one)",
                                           .group = kWhichCheckpointsGroup};
-inline constexpr OptionSpec kPayloadOption{
-    .name = "payload",
-    .role = OptionRole::work,
-    .value = "NAME|SIZE",
-    .help =
-        "save the state of a training of that model or size, made from --seed, so that restore and verify "
-        "can prove every byte",
-    .group = kWhatIsSavedGroup};
+inline constexpr OptionSpec kPayloadOption{.name = "payload",
+                                           .role = OptionRole::work,
+                                           .value = "NAME|SIZE",
+                                           .help =
+                                               "save a synthetic state of that model or size, generated from "
+                                               "--seed, so that restore and verify can check every byte",
+                                           .group = kWhatIsSavedGroup};
 inline constexpr OptionSpec kBurstBufferOption{
     .name = "burst-buffer",
     .role = OptionRole::target,
     .value = "TIER",
-    .help = "the fast tier: save there, and drain to the slow STORE while others work",
+    .help = "the fast tier: save there, and drain to the slow STORE in the background",
     .group = kWhatIsSavedGroup};
 inline constexpr OptionSpec kOnFullOption{
     .name = "on-full",
@@ -41,7 +40,7 @@ inline constexpr OptionSpec kOnFullOption{
     .type = OptionType::choice,
     .value = "block|skip|writethrough",
     .fallback = "block",
-    .help = "wait for the drain, leave this checkpoint out, or write it to the slow tier",
+    .help = "wait for the drain, skip this checkpoint, or write it to the slow tier",
     .group = kFastTierFullGroup};
 inline constexpr OptionSpec kOnFullTimeoutOption{
     .name = "on-full-timeout",
@@ -49,7 +48,8 @@ inline constexpr OptionSpec kOnFullTimeoutOption{
     .type = OptionType::duration,
     .value = "TIME",
     .fallback = "10m",
-    .help = "fail when a save waited so long for room, or when at the end nothing was drained for so long",
+    .help =
+        "fail after a save waited this long for space, or when at the end nothing was drained for this long",
     .group = kFastTierFullGroup};
 inline constexpr OptionSpec kOversizeOption{
     .name = "oversize",
@@ -57,22 +57,22 @@ inline constexpr OptionSpec kOversizeOption{
     .type = OptionType::choice,
     .value = "writethrough|fail",
     .fallback = "writethrough",
-    .help = "what to do with a checkpoint that is larger than the fast tier",
+    .help = "a checkpoint larger than the fast tier: write it to the slow tier, or fail",
     .group = kFastTierFullGroup};
 inline constexpr OptionSpec kHeadroomOption{.name = "headroom",
                                             .role = OptionRole::work,
                                             .type = OptionType::size,
                                             .value = "SIZE",
                                             .fallback = "0",
-                                            .help = "of the fast tier, to be left free",
+                                            .help = "space to leave free on the fast tier",
                                             .group = kFastTierFullGroup};
 inline constexpr OptionSpec kReadBackOption{
     .name = "read-back",
     .role = OptionRole::work,
     .type = OptionType::flag,
     .help =
-        "read each copy again, and check it, before it counts as durable (drain reads slow copies that were "
-        "there before anyway, unless the fast one stays)",
+        "read back and check each copy before it counts as durable (drain always checks existing slow "
+        "copies, unless the fast copy stays)",
     .group = kDrainingGroup};
 inline constexpr OptionSpec kTimeoutOption{
     .name = "timeout",
@@ -80,9 +80,9 @@ inline constexpr OptionSpec kTimeoutOption{
     .type = OptionType::duration,
     .value = "TIME",
     .help =
-        "wait for the drain until then, counted from the begin, and exit 3 if not all is durable; what is "
-        "not stays on the fast tier (a save's waiting for room and its writing count, and are not cut "
-        "short: see --on-full-timeout)",
+        "stop waiting for the drain after TIME since the start, and exit with 3 if not all checkpoints are "
+        "durable; these stay on the fast tier. The time includes the save itself, which it does not "
+        "interrupt (see --on-full-timeout)",
     .group = kDrainingGroup};
 
 constexpr OptionSpec keep_option(std::string_view help) {

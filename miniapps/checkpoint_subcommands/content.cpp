@@ -30,13 +30,15 @@ Result<std::vector<Entry>> files_of(Tier& tier) {
     return make_error(Errc::invalid_argument, "--from '{}': '{}' {}", tier.root, printable(name), why);
   };
   if (!others.empty())
-    return refuse(*std::min_element(others.begin(), others.end()),
-                  "is a pipe, a socket, a device or a link to one: a checkpoint has only files");
+    return refuse(
+        *std::min_element(others.begin(), others.end()),
+        "is a pipe, a socket, a device or a link to one, and a checkpoint contains only files: remove it");
   for (const Entry& entry : all) {
-    if (entry.folder) return refuse(entry.name, "is a folder: a checkpoint has only files");
-    if (entry.dangling) return refuse(entry.name, "is a link to nothing: remove it");
+    if (entry.folder)
+      return refuse(entry.name, "is a folder, and a checkpoint contains only files: remove it");
+    if (entry.dangling) return refuse(entry.name, "is a broken link: remove it");
     if (entry.name == kRestartName)
-      return refuse(entry.name, "is what restore writes next to the restored files: remove it first");
+      return refuse(entry.name, "is a file that restore writes next to the restored files: remove it first");
     if (const Result<void> named = check_checkpoint_file_name(entry.name); !named.ok())
       return make_error(named.error().code, "--from '{}': {}", tier.root, printable(named.error().what));
   }
@@ -75,9 +77,10 @@ Result<SavedContent> SavedContent::of_folder(const std::string& folder, NamedTie
   PENSTOCK_ASSIGN(Tier tier, open_tier(folder, named));
   PENSTOCK_ASSIGN(const std::vector<Entry> all, files_of(tier));
   if (all.size() < ranks || all.empty())
-    return make_error(Errc::invalid_argument,
-                      "--from '{}' has {} files, and each of {} ranks is to save at least one", tier.root,
-                      all.size(), ranks);
+    return make_error(
+        Errc::invalid_argument,
+        "--from '{}' has {} files, and each of {} ranks must save at least one: start fewer ranks", tier.root,
+        all.size(), ranks);
   SavedContent content;
   for (uint64_t i = rank; i < all.size(); i += ranks) {
     Buffer& memory = content.memory_.emplace_back();

@@ -116,9 +116,9 @@ Result<void> Drain::drain(const FoundCheckpoint& found, bool read_existing, Prog
         problems.push_back(failed.why);
         return success();
       case DrainFate::name_taken:
-        return record_not_durable(fmt::format(
-            "checkpoint {} of '{}' on '{}' is another one than that on '{}': both are left as they are",
-            short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
+        return record_not_durable(
+            fmt::format("checkpoint {} of '{}' differs between '{}' and '{}': both are left unchanged",
+                        short_name(found.id), run_, fast_.tier().name, slow_.tier().name));
       case DrainFate::try_again:
         if (!is_data_error(copy.error().code) && copy.error().code != Errc::already_exists)
           return copy.error();
@@ -156,9 +156,10 @@ Result<void> Drain::evict(const std::vector<FoundCheckpoint>& all) {
 Result<void> Drain::drain_all() {
   PENSTOCK_ASSIGN(const std::optional<std::string> recorded_uuid, fast_.recorded_slow_store(run_));
   if (recorded_uuid && *recorded_uuid != slow_.uuid())
-    return make_error(Errc::invalid_argument,
-                      "run '{}' drains from '{}' to the store {}, and '{}' is another one: name that one",
-                      run_, fast_.tier().name, *recorded_uuid, slow_.tier().name);
+    return make_error(
+        Errc::invalid_argument,
+        "run '{}' drains from '{}' to the store {}, and '{}' is a different store: name that one", run_,
+        fast_.tier().name, *recorded_uuid, slow_.tier().name);
   PENSTOCK_TRY(slow_.sweep(run_, "drain"));
   const std::vector<CheckpointStore*> both{&fast_, &slow_};
   PENSTOCK_ASSIGN(std::vector<FoundCheckpoint> all, find_checkpoints(both, run_));
@@ -202,16 +203,16 @@ Json to_json(const std::string& run, const Drain& drained) {
 }
 
 void print_drained(const std::string& run, const Drain& drained, const Output& output) {
-  for (const std::string& problem : drained.problems) print_text("wrong: " + printable(problem) + "\n");
+  for (const std::string& problem : drained.problems) print_text("damaged: " + printable(problem) + "\n");
   std::string text =
-      fmt::format("{}: {} ({}) made durable in {}", run,
+      fmt::format("{}: {} ({}) drained to durable storage in {}", run,
                   drained.copied == 1 ? "1 checkpoint" : format_count(drained.copied) + " checkpoints",
                   format_bytes(double(drained.bytes), output), format_seconds(drained.seconds));
   if (drained.copied > 0 && drained.seconds > 0)
     text += fmt::format(", {} {}", format_rate(double(drained.bytes) / drained.seconds, output),
                         rate_unit(output));
   text += fmt::format("; {} evicted from the fast tier", format_count(drained.evicted));
-  if (drained.quarantined > 0) text += fmt::format("; {} put into quarantine", drained.quarantined);
+  if (drained.quarantined > 0) text += fmt::format("; {} moved to quarantine", drained.quarantined);
   if (drained.not_durable > 0) text += fmt::format("; {} not durable", format_count(drained.not_durable));
   print_text(text + "\n");
 }
@@ -223,7 +224,7 @@ Result<void> check_fast_and_slow(const std::vector<CheckpointStore*>& stores) {
   for (const CheckpointStore* store : stores)
     roles +=
         fmt::format("{}'{}' is {}", roles.empty() ? "" : ", ", store->tier().name, role_name(store->role()));
-  return make_error(Errc::invalid_argument, "drain takes one fast and one slow store: {}", roles);
+  return make_error(Errc::invalid_argument, "drain needs one fast and one slow store: {}", roles);
 }
 
 Result<int> run_drain(const CommandContext& context) {
@@ -242,11 +243,11 @@ Result<int> run_drain(const CommandContext& context) {
   else
     print_drained(run, drained, context.output);
   if (drained.timed_out) {
-    report_failed(context,
-                  make_error(Errc::timed_out,
-                             "{} of run '{}' were not durable within {}: the same "
-                             "command goes on from there",
-                             drained.not_durable, run, format_duration(context.options.duration("timeout"))));
+    report_failed(
+        context,
+        make_error(Errc::timed_out,
+                   "{} of run '{}' did not become durable within {}: to continue, run the same command again",
+                   drained.not_durable, run, format_duration(context.options.duration("timeout"))));
     return kNotDurable;
   }
   return drained.problems.empty() ? 0 : 1;
@@ -256,7 +257,7 @@ constexpr OptionSpec kDrainOptions[] = {
     kOneRunOption,
     kTimeoutOption,
     kReadBackOption,
-    keep_fast_option("durable ones that stay on the fast tier as well (0 if not given)"),
+    keep_fast_option("number of durable checkpoints to keep on the fast tier as well (default 0)"),
 };
 
 }  // namespace
@@ -264,12 +265,13 @@ constexpr OptionSpec kDrainOptions[] = {
 extern const CommandInfo checkpoint_drain;
 const CommandInfo checkpoint_drain{
     .name = "checkpoint drain",
-    .summary = "copies what is on the fast tier alone to the slow one",
+    .summary = "copies checkpoints that are only on the fast tier to the slow tier",
     .options = kDrainOptions,
     .run = &with_locks<run_drain>,
     .synopsis =
         "penstock checkpoint drain FAST SLOW [--run NAME] [--timeout TIME] [--read-back] [--keep-fast N]",
-    .examples = {"penstock checkpoint drain /dev/shm/bb /pfs/ckpt --timeout 10m   # until all is durable"},
+    .examples = {"penstock checkpoint drain /dev/shm/bb /pfs/ckpt --timeout 10m   # until all checkpoints "
+                 "are durable"},
     .arguments = "FAST [SLOW]...",
     .has_placement = true,
 };

@@ -108,7 +108,7 @@ Result<uint64_t> evict(std::span<CheckpointStore* const> stores, const std::stri
     // So far only the manifest was checked; the bytes of the files may be wrong.
     if (const Result<void> verified = slow->store->verify(run, *slow->manifest); !verified.ok()) {
       if (!is_data_error(verified.error().code)) return verified.error();
-      warn(fmt::format("{}; the copy on '{}' stays; to copy it again: {}", verified.error().message(),
+      warn(fmt::format("{}; the copy on '{}' is kept; to copy it again: {}", verified.error().message(),
                        fast->store->tier().name,
                        drain_command(fast->store->tier(), slow->store->tier(), run)));
       continue;
@@ -150,11 +150,12 @@ Result<int> run_gc(const CommandContext& context) {
   for (CheckpointStore* store : existing) {
     PENSTOCK_ASSIGN(const bool removed_any, store->remove_ceiling_leftovers());
     if (removed_any)
-      note(fmt::format("removed what a measurement of the ceiling of '{}' left", store->tier().name));
+      note(fmt::format("removed the files that a killed ceiling measurement left on '{}'",
+                       store->tier().name));
     if (context.options.has("run")) continue;
     PENSTOCK_ASSIGN(const uint64_t runs, sweep_bench_runs(*store));
     if (runs > 0)
-      note(fmt::format("removed {} that a bench left in '{}' when it was killed",
+      note(fmt::format("removed {} that a killed bench left in '{}'",
                        runs == 1 ? "the run" : format_count(runs) + " runs", store->tier().name));
   }
   PENSTOCK_ASSIGN(const std::vector<std::string> runs, runs_to_clear(existing, context.options));
@@ -170,7 +171,7 @@ Result<int> run_gc(const CommandContext& context) {
                   {"evicted", cleared.evicted},
                   {"locked", cleared.locked}});
     table.row({run, format_count(cleared.swept), format_count(cleared.pruned), format_count(cleared.evicted),
-               cleared.locked.empty() ? "" : "left as it is: " + printable(cleared.locked)});
+               cleared.locked.empty() ? "" : "unchanged: " + printable(cleared.locked)});
   }
   if (!context.output.json) print_text(table.empty() ? "no runs\n" : table.text());
   return 0;
@@ -178,8 +179,8 @@ Result<int> run_gc(const CommandContext& context) {
 
 constexpr OptionSpec kGcOptions[] = {
     kRunOption,
-    keep_option("durable checkpoints of each run, the newest included (all, if not given)"),
-    keep_fast_option("durable ones that stay on the fast tier as well (all, if not given)"),
+    keep_option("number of durable checkpoints of each run to keep, including the newest (default: all)"),
+    keep_fast_option("number of durable checkpoints to keep on the fast tier as well (default: all)"),
 };
 
 }  // namespace
@@ -187,12 +188,12 @@ constexpr OptionSpec kGcOptions[] = {
 extern const CommandInfo checkpoint_gc;
 const CommandInfo checkpoint_gc{
     .name = "checkpoint gc",
-    .summary = "removes what killed saves left, and checkpoints that are no longer wanted",
+    .summary = "removes leftovers of killed saves, and old checkpoints",
     .options = kGcOptions,
     .run = &with_locks<run_gc>,
     .synopsis = "penstock checkpoint gc STORE... [--run NAME] [--keep N] [--keep-fast N]",
-    .examples = {"penstock checkpoint gc /dev/shm/bb /pfs/ckpt --keep 3   # the newest three durable ones of "
-                 "each run stay"},
+    .examples = {"penstock checkpoint gc /dev/shm/bb /pfs/ckpt --keep 3   # keeps the newest three durable "
+                 "ones of each run"},
     .arguments = "STORE...",
     .has_placement = true,
 };

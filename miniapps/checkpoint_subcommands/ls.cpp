@@ -114,7 +114,7 @@ Result<int> run_ls(const CommandContext& context) {
     if (context.output.json) print_json(to_json(found));
     add_row(table, found, context.output);
     for (const ListedCheckpoint& copy : found.copies)
-      if (!copy.manifest.ok()) problems += "wrong: " + printable(copy.manifest.error().message()) + "\n";
+      if (!copy.manifest.ok()) problems += "damaged: " + printable(copy.manifest.error().message()) + "\n";
   }
   if (context.output.json) return 0;
   print_text(table.empty() ? "no checkpoints\n" : table.text() + (problems.empty() ? "" : "\n" + problems));
@@ -128,11 +128,11 @@ constexpr OptionSpec kLsOptions[] = {kRunOption};
 extern const CommandInfo checkpoint_ls;
 const CommandInfo checkpoint_ls{
     .name = "checkpoint ls",
-    .summary = "lists checkpoints: where each is, and whether it is durable",
+    .summary = "lists checkpoints, their tiers, and whether they are durable",
     .options = kLsOptions,
     .run = &run_ls,
     .synopsis = "penstock checkpoint ls STORE... [--run NAME]",
-    .examples = {"penstock checkpoint ls /dev/shm/bb /pfs/ckpt   # a row for each checkpoint of each run"},
+    .examples = {"penstock checkpoint ls /dev/shm/bb /pfs/ckpt   # one row per checkpoint"},
     .arguments = "STORE...",
     .has_placement = true,
 };

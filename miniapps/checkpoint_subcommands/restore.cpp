@@ -42,7 +42,7 @@ Result<void> prepare_target(Tier& to, bool replace) {
   PENSTOCK_ASSIGN(const std::string first, first_foreign_entry(to, {}));
   if (!first.empty() && !replace)
     return make_error(Errc::already_exists,
-                      "--to '{}' is not empty, there is '{}': name another folder, or add --replace to "
+                      "--to '{}' is not empty (it contains '{}'): choose another folder, or add --replace to "
                       "overwrite files of the same name",
                       to.root, printable(first));
   Namespace& names = to.backend->names();
@@ -115,9 +115,9 @@ void print_restored(const Restart& restart, const Tier* to, double seconds, cons
       format_bytes(double(manifest.bytes()), output),
       to == nullptr ? std::string("read and checked") : fmt::format("restored to {}", printable(to->root)),
       format_seconds(seconds));
-  text += provable(manifest) ? "; every byte proven against the seed" : "; every chunk's checksum is right";
+  text += provable(manifest) ? "; every byte matches the seed" : "; every checksum matches";
   if (restart.lost_steps > 0)
-    text += fmt::format("; {} of training lost",
+    text += fmt::format("; {} of training are lost",
                         restart.lost_steps == 1 ? "1 step" : format_count(restart.lost_steps) + " steps");
   print_text(text + "\n");
 }
@@ -125,17 +125,16 @@ void print_restored(const Restart& restart, const Tier* to, double seconds, cons
 // For --step N: the error that says why this step cannot be restored, and which other steps exist. For the
 // other steps, only the manifests were checked.
 Error step_not_restorable(const Restart& restart, uint64_t step, std::span<CheckpointStore* const> stores) {
-  std::string text = restart.rejected.empty()
-                         ? fmt::format("there is no step {} of run '{}'", step, restart.run)
-                         : fmt::format("step {} of run '{}' is not whole ({})", step, restart.run,
-                                       restart.rejected.front().why);
+  std::string text = restart.rejected.empty() ? fmt::format("run '{1}' has no step {0}", step, restart.run)
+                                              : fmt::format("step {} of run '{}' is damaged ({})", step,
+                                                            restart.run, restart.rejected.front().why);
   const Result<std::vector<FoundCheckpoint>> all = find_checkpoints(stores, restart.run);
   if (!all.ok()) return all.error();
   std::set<uint64_t> other_steps;
   for (const FoundCheckpoint& found : *all)
     if (found.manifest() != nullptr && found.id.step != step) other_steps.insert(found.id.step);
-  text += other_steps.empty() ? "; there are no others"
-                              : fmt::format("; other steps that are there: {}", fmt::join(other_steps, ", "));
+  text += other_steps.empty() ? "; there are no other steps"
+                              : fmt::format("; other steps: {}", fmt::join(other_steps, ", "));
   return make_error(Errc::not_found, std::move(text));
 }
 
@@ -144,10 +143,9 @@ Error nothing_restorable(const Restart& restart, const CommandContext& context) 
       Errc::not_found,
       restart.rejected.empty()
           ? fmt::format("there is no checkpoint of run '{}' to restore", restart.run)
-          : fmt::format(
-                "no checkpoint of run '{}' is whole: {} were found wrong; to list them: penstock checkpoint "
-                "verify {} --run {}",
-                restart.run, restart.rejected.size(), shell_line(context.positionals), restart.run));
+          : fmt::format("no checkpoint of run '{}' is intact: {} are damaged; to list them: penstock "
+                        "checkpoint verify {} --run {}",
+                        restart.run, restart.rejected.size(), shell_line(context.positionals), restart.run));
 }
 
 Result<Restart> choose_checkpoint(const CommandContext& context,
@@ -219,16 +217,16 @@ Result<int> run_restore(const CommandContext& context) {
 constexpr std::string_view kWhereToGroup = "Where to";
 constexpr OptionSpec kRestoreOptions[] = {
     kOneRunOption,
-    step_option("this one and no other"),
+    step_option("restore this step"),
     {.name = "to",
      .role = OptionRole::target,
      .value = "DIR",
-     .help = "write the files there, and restart.json last (without it, they are read and proven only)",
+     .help = "write the files there, and restart.json last (default: only read and check them)",
      .group = kWhereToGroup},
     {.name = "replace",
      .role = OptionRole::target,
      .type = OptionType::flag,
-     .help = "begin also in a folder that is not empty, and replace files of the same name",
+     .help = "allow a folder that is not empty, and replace files of the same name",
      .group = kWhereToGroup},
 };
 
@@ -237,14 +235,13 @@ constexpr OptionSpec kRestoreOptions[] = {
 extern const CommandInfo checkpoint_restore;
 const CommandInfo checkpoint_restore{
     .name = "checkpoint restore",
-    .summary = "gives back the newest checkpoint that is whole, proven byte by byte",
+    .summary = "restores the newest intact checkpoint and checks every byte",
     .options = kRestoreOptions,
     .run = &with_locks<run_restore>,
     .synopsis = "penstock checkpoint restore STORE... [--run NAME] [--step N] [--to DIR [--replace]]",
-    .examples =
-        {"penstock checkpoint restore /dev/shm/bb /pfs/ckpt --to restored   # the newest that is whole, on "
-         "either tier",
-         "penstock checkpoint restore /pfs/ckpt --step 400   # reads and proves it, and writes nothing"},
+    .examples = {"penstock checkpoint restore /dev/shm/bb /pfs/ckpt --to restored   # the newest intact "
+                 "checkpoint on either tier",
+                 "penstock checkpoint restore /pfs/ckpt --step 400   # reads and checks it, writes nothing"},
     .arguments = "STORE...",
     .runs_on_ranks = true,
     .has_placement = true,

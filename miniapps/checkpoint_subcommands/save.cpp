@@ -36,7 +36,7 @@ constexpr std::chrono::hours kForever{24 * 365 * 100};
 constexpr std::chrono::milliseconds kProgressPoll{50};
 constexpr std::string_view kDefaultRun = "default";
 constexpr std::string_view kSkippedReason =
-    "the fast tier was full, and --on-full skip left this checkpoint out";
+    "the fast tier was full, and --on-full skip skipped this checkpoint";
 
 // Everything that a rank prepares before the first collective call.
 struct PreparedSave {
@@ -56,12 +56,12 @@ Result<std::vector<Tier>> open_slow_and_fast(const CommandContext& context) {
   if (context.options.given("burst-buffer")) {
     if (arguments.size() != 1)
       return make_error(Errc::invalid_argument,
-                        "save with --burst-buffer FAST takes one STORE, the slow one");
+                        "save with --burst-buffer FAST needs exactly one STORE, the slow one");
     const std::vector<std::string> both{arguments[0], context.options.text("burst-buffer")};
     return open_store_tiers(both, context.named_tiers);
   }
   if (arguments.size() > 2)
-    return make_error(Errc::invalid_argument, "save takes one slow STORE, or one and a fast one");
+    return make_error(Errc::invalid_argument, "save needs one slow STORE, and optionally a fast one");
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_store_tiers(arguments, context.named_tiers));
   if (arguments.size() == 1) return tiers;
   std::vector<StoreRole> roles;
@@ -69,14 +69,14 @@ Result<std::vector<Tier>> open_slow_and_fast(const CommandContext& context) {
     PENSTOCK_ASSIGN(const std::unique_ptr<CheckpointStore> store, open_if_there(tier));
     if (store == nullptr)
       return make_error(Errc::invalid_argument,
-                        "'{}' is not a checkpoint store yet: name the fast one of the two by --burst-buffer: "
+                        "'{}' is not a checkpoint store yet: name the fast store with --burst-buffer: "
                         "penstock checkpoint save SLOW --burst-buffer FAST",
                         tier.spec);
     roles.push_back(store->role());
   }
   if (roles[0] == roles[1])
     return make_error(Errc::invalid_argument,
-                      "'{}' and '{}' are both {}: save takes a slow store, and at most one fast",
+                      "'{}' and '{}' are both {}: save needs one slow store, and at most one fast store",
                       arguments[0], arguments[1], role_name(roles[0]));
   if (roles[0] == StoreRole::fast) std::swap(tiers[0], tiers[1]);
   return tiers;
@@ -109,7 +109,8 @@ Result<PreparedSave> prepare(const CommandContext& context) {
   const Options& options = context.options;
   const Communicator& ranks = context.communicator;
   if (options.given("payload") == options.given("from"))
-    return make_error(Errc::invalid_argument, "name what to save: either --payload NAME|SIZE or --from DIR");
+    return make_error(Errc::invalid_argument,
+                      "set the content to save: either --payload NAME|SIZE or --from DIR");
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_slow_and_fast(context));
   const auto rank = uint64_t(ranks.rank());
   const auto rank_count = uint64_t(ranks.size());
@@ -145,7 +146,7 @@ Result<void> wait_until_durable(Checkpointer& checkpointer, const CheckpointId& 
       if (!ended && progress.stalled_for() < patience) return success();
       Error error = waited.error();
       error.what += ended ? fmt::format(" (--timeout {})", format_duration(timeout))
-                          : fmt::format(" (nothing was drained for the --on-full-timeout of {})",
+                          : fmt::format(" (nothing was drained for {}, the --on-full-timeout)",
                                         format_duration(patience));
       return error;
     };
@@ -260,10 +261,10 @@ Result<int> run_save(const CommandContext& context) {
     warn(fmt::format("no result record is written: {}", recorded.error().message()));
   PENSTOCK_TRY(outcome_of(outcome));
   if (saved) return 0;
-  report_failed(context, make_error(Errc::timed_out,
-                                    "{}. It is on the fast tier, and draining it goes on from there: {}",
-                                    outcome->timeout_error->message(),
-                                    drain_command(*prepared->fast(), prepared->slow(), outcome->run)));
+  report_failed(context,
+                make_error(Errc::timed_out, "{}. It is safe on the fast tier; to continue the drain: {}",
+                           outcome->timeout_error->message(),
+                           drain_command(*prepared->fast(), prepared->slow(), outcome->run)));
   return kNotDurable;
 }
 
@@ -271,14 +272,14 @@ constexpr OptionSpec kSaveOptions[] = {
     {.name = "run",
      .role = OptionRole::target,
      .value = "NAME",
-     .help = "of this run (the only one there is, if not given, and else 'default')",
+     .help = "name of the run (default: the only run in the store, or 'default')",
      .group = kWhichCheckpointsGroup},
-    step_option("of this step of the training (0 if not given)"),
+    step_option("training step of the checkpoint (default 0)"),
     kPayloadOption,
     {.name = "from",
      .role = OptionRole::target,
      .value = "DIR",
-     .help = "save the files of a folder, dealt out over the ranks by name",
+     .help = "save the files of a folder, distributed over the ranks by name",
      .group = kWhatIsSavedGroup},
     kBurstBufferOption,
     {.name = "wait",
@@ -286,12 +287,13 @@ constexpr OptionSpec kSaveOptions[] = {
      .type = OptionType::choice,
      .value = "fast|durable",
      .fallback = "durable",
-     .help = "until it outlives the process, or a power cut and the fast tier's loss as well",
+     .help = "wait until the checkpoint is on the fast tier (survives a process crash), or durable (survives "
+             "power loss and loss of the fast tier)",
      .group = kWhatIsSavedGroup},
     {.name = "ack-log",
      .role = OptionRole::output,
      .value = "FILE",
-     .help = "append a synced line 'step level' for each level as soon as it holds",
+     .help = "append a line 'step level', synced, when the checkpoint reaches each level",
      .group = kWhatIsSavedGroup},
     kOnFullOption,
     kOnFullTimeoutOption,
@@ -299,8 +301,8 @@ constexpr OptionSpec kSaveOptions[] = {
     kHeadroomOption,
     kTimeoutOption,
     kReadBackOption,
-    keep_option("durable checkpoints of the run, the newest included (2 if not given)"),
-    keep_fast_option("durable ones that stay on the fast tier as well (1 if not given)"),
+    keep_option("number of durable checkpoints to keep, including the newest (default 2)"),
+    keep_fast_option("number of durable checkpoints to keep on the fast tier as well (default 1)"),
 };
 
 }  // namespace
@@ -308,14 +310,16 @@ constexpr OptionSpec kSaveOptions[] = {
 extern const CommandInfo checkpoint_save;
 const CommandInfo checkpoint_save{
     .name = "checkpoint save",
-    .summary = "saves one checkpoint, over all ranks",
+    .summary = "saves one checkpoint from all ranks",
     .options = kSaveOptions,
     .run = &with_locks<run_save>,
     .synopsis = "penstock checkpoint save STORE... --payload NAME|SIZE | --from DIR [options]",
     .examples = {"penstock checkpoint save /pfs/ckpt --burst-buffer /dev/shm/bb --payload alexnet-adam   # "
-                 "times to fast, durable",
+                 "reports time to fast and to durable",
                  "penstock checkpoint save /pfs/ckpt --from state --step 400   # the files of a folder"},
-    .notes = "Leaves a record in --results DIR; with --json, stdout has one object that says what was saved.",
+    .notes =
+        "Writes a record to --results DIR; with --json, prints one JSON object that describes the "
+        "checkpoint.",
     .arguments = "STORE...",
     .measures = true,
     .runs_on_ranks = true,

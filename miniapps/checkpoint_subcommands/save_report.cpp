@@ -73,11 +73,13 @@ void print_saved(const SaveOutcome& outcome, const Tier& slow, const Tier* fast,
   print_text(table.text());
   if (fast != nullptr && fast->facts.memory)
     print_text(
-        fmt::format("the fast tier '{}' is volatile: what is only there does not outlive this machine\n",
+        fmt::format("the fast tier '{}' is volatile: checkpoints that are only there are lost when this "
+                    "machine restarts\n",
                     printable(fast->name)));
   if (slow.facts.memory)
-    print_text(fmt::format("the slow tier '{}' is volatile: not even what is durable outlives this machine\n",
-                           printable(slow.name)));
+    print_text(fmt::format(
+        "the slow tier '{}' is volatile: even durable checkpoints are lost when this machine restarts\n",
+        printable(slow.name)));
 }
 
 }  // namespace

@@ -160,7 +160,7 @@ void print_all(const std::vector<StoreStatus>& all, const Output& output) {
                {"bytes"},
                {"room"},
                {"backlog"},
-               {"in the making"},
+               {"pending"},
                {"quarantine"},
                {"uuid", Align::left}});
   const auto size = [&](const std::optional<uint64_t>& bytes) {
@@ -176,9 +176,9 @@ void print_all(const std::vector<StoreStatus>& all, const Output& output) {
                store.uuid()});
     if (status.wrong > 0)
       text += fmt::format(
-          "{}: {} checkpoints have no right manifest; to list them: penstock checkpoint verify {}\n", name,
+          "{}: {} checkpoints have a damaged manifest; to list them: penstock checkpoint verify {}\n", name,
           format_count(status.wrong), shell_word(store.tier().spec));
-    if (!status.locks) text += fmt::format("{}: which processes work there is unknown\n", name);
+    if (!status.locks) text += fmt::format("{}: the processes that use it are unknown\n", name);
     if (status.locks)
       for (const HeldLock& lock : *status.locks)
         text += fmt::format("{}: '{}' is locked for {} by {}\n", name, printable(lock.run),
@@ -212,11 +212,11 @@ constexpr OptionSpec kStatusOptions[] = {kRunOption};
 extern const CommandInfo checkpoint_status;
 const CommandInfo checkpoint_status{
     .name = "checkpoint status",
-    .summary = "shows stores: what is durable, what waits for the drain, how much is free",
+    .summary = "shows stores: durable checkpoints, drain backlog, free space",
     .options = kStatusOptions,
     .run = &run_status,
     .synopsis = "penstock checkpoint status STORE... [--run NAME]",
-    .examples = {"penstock checkpoint status /dev/shm/bb /pfs/ckpt   # a row for each store"},
+    .examples = {"penstock checkpoint status /dev/shm/bb /pfs/ckpt   # one row per store"},
     .arguments = "STORE...",
     .has_placement = true,
 };

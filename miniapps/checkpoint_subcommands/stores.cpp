@@ -28,8 +28,8 @@ Result<void> check_distinct(const NamedStores& stores) {
 Error no_such_run(const std::string& run, const std::vector<std::string>& runs) {
   return make_error(Errc::not_found,
                     runs.empty()
-                        ? fmt::format("these stores have no checkpoint of run '{}', nor of any other", run)
-                        : fmt::format("these stores have no checkpoint of run '{}', but of: {}", run,
+                        ? fmt::format("these stores contain no checkpoint of run '{}' or any other run", run)
+                        : fmt::format("these stores contain no checkpoint of run '{}', only of: {}", run,
                                       fmt::join(runs, ", ")));
 }
 
@@ -53,7 +53,7 @@ Result<std::vector<Tier>> open_store_tiers(std::span<const std::string> argument
       if (other.name == spec.name)
         return make_error(
             Errc::invalid_argument,
-            "two stores are called '{}': name each store once, or give them names, as in fast=/dev/shm/bb",
+            "two stores have the name '{}': name each store once, or set names, as in fast=/dev/shm/bb",
             spec.name);
     PENSTOCK_ASSIGN(Tier tier, open_tier(spec));
     tiers.push_back(std::move(tier));
@@ -78,7 +78,7 @@ Result<NamedStores> open_stores(const CommandContext& context, bool one_suffices
     stores.opened.push_back(store.ok() ? *std::move(store) : nullptr);
   }
   if (!absent.empty() && (!one_suffices || absent.size() == stores.tiers.size())) return absent[0];
-  for (const Error& error : absent) warn(error.message() + "; going on without it");
+  for (const Error& error : absent) warn(error.message() + "; continuing without it");
   PENSTOCK_TRY(check_distinct(stores));
   return stores;
 }
@@ -105,7 +105,7 @@ Result<std::vector<std::string>> wanted_runs(std::span<CheckpointStore* const> s
 Result<std::string> one_run(std::span<CheckpointStore* const> stores, const Options& options) {
   PENSTOCK_ASSIGN(std::vector<std::string> runs, wanted_runs(stores, options));
   if (!options.has("run")) std::erase_if(runs, is_bench_run);
-  if (runs.empty()) return make_error(Errc::not_found, "these stores have no checkpoint of any run");
+  if (runs.empty()) return make_error(Errc::not_found, "these stores contain no checkpoints");
   if (runs.size() > 1)
     return make_error(Errc::invalid_argument, "there are {} runs: choose one with --run NAME: {}",
                       runs.size(), fmt::join(runs, ", "));

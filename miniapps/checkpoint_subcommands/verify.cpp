@@ -78,7 +78,7 @@ Result<std::vector<VerifiedCopy>> verify_all(std::vector<FoundCheckpoint>& all, 
       if (one.problem.empty() && !one.gone) {
         if (first == nullptr) first = &*copy.manifest;
         if (!same_content(*copy.manifest, *first))
-          one.problem = fmt::format("is another one than checkpoint {} of '{}' on the other tier",
+          one.problem = fmt::format("differs from checkpoint {} of '{}' on the other tier",
                                     short_name(found.id), found.run);
       }
       verified.push_back(std::move(one));
@@ -131,11 +131,11 @@ void print_table(const std::vector<VerifiedCopy>& all, const Sums& sums, const O
     if (!one.problem.empty())
       table.row({printable(one.tier), one.run, short_name(one.id), printable(one.problem)});
   std::string text = table.empty() ? "" : table.text() + "\n";
-  text += fmt::format("{} of {} copies of checkpoints are whole ({} read); {} proven against the seed",
+  text += fmt::format("{} of {} checkpoint copies are intact ({} read); {} checked against the seed",
                       format_count(sums.present - sums.wrong), format_count(sums.present),
                       format_bytes(double(sums.bytes), output), format_count(sums.proven));
   if (sums.gone > 0)
-    text += fmt::format("; {} taken away by others before they were read", format_count(sums.gone));
+    text += fmt::format("; {} removed by other processes before they were read", format_count(sums.gone));
   print_text(text + "\n");
 }
 
@@ -163,7 +163,7 @@ const CommandInfo checkpoint_verify{
     .options = kVerifyOptions,
     .run = &run_verify,
     .synopsis = "penstock checkpoint verify STORE... [--run NAME]",
-    .examples = {"penstock checkpoint verify /dev/shm/bb /pfs/ckpt   # exit 1 if any is wrong"},
+    .examples = {"penstock checkpoint verify /dev/shm/bb /pfs/ckpt   # exit 1 if any copy is damaged"},
     .arguments = "STORE...",
     .has_placement = true,
 };

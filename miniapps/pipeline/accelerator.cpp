@@ -34,30 +34,30 @@ constexpr OptionSpec kEmulatedOptions[] = {
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "how long one batch keeps the accelerator busy"},
+     .help = "step time: how long one batch keeps the accelerator busy"},
     {.name = "jitter",
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "0s",
-     .help = "steps take up to so much more or less"},
+     .help = "largest random deviation of a step time"},
     {.name = "stdev",
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "0s",
-     .help = "the standard deviation of steps whose times are drawn from the distribution"},
+     .help = "standard deviation of random step times"},
     {.name = "distribution",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "normal|gamma|poisson",
      .fallback = "normal",
-     .help = "of the times of steps with a stdev; poisson: whole seconds"},
+     .help = "distribution of step times with stdev; poisson: whole seconds"},
     {.name = "burn",
      .role = OptionRole::work,
      .value = "cpu:CORES",
      .fallback = "",
-     .help = "processors that work during a step, which is over when their work is done"}};
+     .help = "CPUs that are busy during a step; the step ends when their work is done"}};
 constexpr std::string_view kBurnCpu = "cpu:";
 constexpr double kMostBurnedCores = 4096;
 
@@ -210,7 +210,7 @@ Result<std::unique_ptr<Burner>> make_burner(const std::string& text, uint64_t ac
   if (!is_valid)
     return make_error(
         Errc::invalid_argument,
-        "'" + text + "' is nothing to burn: burn=cpu:0.5 occupies half a processor during each step");
+        "'" + text + "' is not a value of burn: burn=cpu:0.5 keeps half a CPU busy during each step");
   return Burner::make(cores * double(accelerators));
 }
 
@@ -233,16 +233,16 @@ Result<std::unique_ptr<Accelerator>> make_emulated(const std::vector<OptionWord>
       options.duration("step") > kLongestStep) {
     return make_error(
         Errc::invalid_argument,
-        "an emulated accelerator needs a step above 0 and up to 24h: --accelerator emulated:step=10ms");
+        "an emulated accelerator needs a step time above 0 and up to 24h: --accelerator emulated:step=10ms");
   }
   const StepDistribution times{.mean = options.duration("step"),
                                .jitter = options.duration("jitter"),
                                .deviation = options.duration("stdev"),
                                .kind = options.text("distribution")};
   if (times.jitter < nanoseconds{0} || times.jitter >= times.mean)
-    return make_error(Errc::invalid_argument, "an accelerator's jitter must be shorter than its step");
+    return make_error(Errc::invalid_argument, "an accelerator's jitter must be smaller than its step time");
   if (times.deviation > nanoseconds{0} && times.jitter > nanoseconds{0})
-    return make_error(Errc::invalid_argument, "an accelerator's steps have a jitter or a stdev, not both");
+    return make_error(Errc::invalid_argument, "an accelerator has either jitter or stdev, not both");
   if (options.given("distribution") && times.deviation <= nanoseconds{0})
     return make_error(Errc::invalid_argument,
                       "an accelerator's distribution needs a stdev: --accelerator "

@@ -73,9 +73,8 @@ Result<BatchPool> BatchPool::make(const BatchShape& shape, uint64_t prefetch) {
   const std::string what = "a prefetch queue of " + std::to_string(prefetch) + " batches of " +
                            std::to_string(shape.samples) + " samples";
   if (wanted_bytes > usable_bytes) {
-    return make_error(Errc::exhausted,
-                      what + " needs more than the " + format_size(usable_bytes) +
-                          " of memory that are left here: choose a smaller --prefetch or --batch");
+    return make_error(Errc::exhausted, what + " needs more than the " + format_size(usable_bytes) +
+                                           " of available memory: choose a smaller --prefetch or --batch");
   }
   try {
     BatchPool pool;
@@ -102,10 +101,9 @@ void BatchPool::free_all_samples() {
 Result<void> BatchPool::allocate_all_samples(uint64_t samples, size_t batch) {
   const size_t slot_bytes = shape_.slot_bytes;
   const auto no_memory = [&] {
-    return make_error(
-        Errc::exhausted,
-        std::to_string(samples) + " samples of " + format_size(slot_bytes) +
-            " do not fit in memory, where this app keeps them: choose fewer or smaller samples");
+    return make_error(Errc::exhausted,
+                      std::to_string(samples) + " samples of " + format_size(slot_bytes) +
+                          " do not fit in memory, where this app holds them: use fewer or smaller samples");
   };
   // Frees the old memory before bytes_for_samples() is called, which then counts it as free.
   free_all_samples();

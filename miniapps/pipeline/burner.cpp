@@ -78,9 +78,9 @@ Result<std::unique_ptr<Burner>> Burner::make(double cores) {
     return burner;
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted,
-                      "no memory left for threads that occupy processors: choose a smaller burn=cpu:N");
+                      "no memory left for threads that keep CPUs busy: choose a smaller burn=cpu:N");
   } catch (const std::system_error& error) {
-    return no_more_threads(error, size_t(thread_count), "fewer processors to occupy (--burn, burn=cpu:N)");
+    return no_more_threads(error, size_t(thread_count), "fewer busy CPUs (--burn, burn=cpu:N)");
   }
 }
 

@@ -21,14 +21,14 @@ constexpr OptionSpec kCpuOptions[] = {{.name = "threads",
                                        .role = OptionRole::work,
                                        .type = OptionType::integer,
                                        .value = "N",
-                                       .help = "threads that compute (default: as many as there are cpus)",
+                                       .help = "compute threads (default: number of CPUs)",
                                        .at_least = 1},
                                       {.name = "classes",
                                        .role = OptionRole::work,
                                        .type = OptionType::integer,
                                        .value = "N",
                                        .fallback = "1000",
-                                       .help = "what the network tells apart: labels from 0 to below",
+                                       .help = "number of classes: labels must be below it",
                                        .at_least = 2}};
 constexpr int64_t kMostThreads = 4096;
 constexpr int64_t kMostClasses = 1'000'000;
@@ -72,7 +72,7 @@ Result<Axes> CpuAccelerator::axes_of(std::string_view layout) const {
   return make_error(Errc::invalid_argument,
                     "the accelerator 'cpu' trains on " + network_input(network_, Axes::nhwc).text() + " or " +
                         network_input(network_, Axes::nchw).text() + ", not on batches '" +
-                        std::string(layout) + "': take train alexnet with its own --set type and image");
+                        std::string(layout) + "': use train alexnet with its default --set type and image");
 }
 
 Result<void> CpuAccelerator::prepare(std::string_view layout, size_t samples) {
@@ -90,7 +90,7 @@ Result<void> CpuAccelerator::prepare(std::string_view layout, size_t samples) {
 Result<void> CpuAccelerator::read_labels(const Batch& batch) {
   if (trainer_ == nullptr || batch.samples() != labels_.size() ||
       batch.slot_bytes != network_input(network_, Axes::nhwc).bytes())
-    return make_error(Errc::internal, "the accelerator 'cpu' got a batch that it was not prepared for");
+    return make_error(Errc::internal, "the accelerator 'cpu' received a batch of an unexpected shape");
   for (size_t i = 0; i < labels_.size(); ++i) {
     labels_[i] = batch.label[i] == kNoLabel ? 0 : batch.label[i];
     if (labels_[i] >= network_.classes())
@@ -136,7 +136,7 @@ Result<std::unique_ptr<Accelerator>> make_cpu_accelerator(std::span<const Option
                           " and classes=" + std::to_string(kMostClasses));
   if (group.count > 1)
     return make_error(Errc::invalid_argument,
-                      "the accelerator 'cpu' is this process's processors, which are there once: leave out "
+                      "the accelerator 'cpu' uses the CPUs of this process, so there is only one: leave out "
                       "--accelerators, or start more ranks");
   PENSTOCK_TRY(network_trainer_available());
   return make_training_accelerator(alexnet(uint32_t(classes)), unsigned(threads), group.seed);

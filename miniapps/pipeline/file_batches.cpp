@@ -51,7 +51,7 @@ Result<bool> FileBatches::take_file() {
   const bool is_new_epoch = last_epoch_ && last_epoch_ != file_->epoch;
   if (last_epoch_ != file_->epoch) {
     if (last_epoch_ && handed_batches_ == handed_before_epoch_)
-      return make_error(Errc::corrupt, "a whole epoch has no " + std::to_string(settings_.batch) +
+      return make_error(Errc::corrupt, "one epoch has fewer than " + std::to_string(settings_.batch) +
                                            " samples for a batch: choose a smaller --batch");
     // 0 for the first epoch of this process: an earlier process may have handed out batches of that epoch.
     handed_before_epoch_ = last_epoch_ ? handed_batches_ : 0;

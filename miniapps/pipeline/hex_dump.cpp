@@ -50,9 +50,10 @@ bool parse_full_line(const uint8_t* line, uint8_t* out) {
 }
 
 Error corrupt(size_t offset) {
-  return make_error(Errc::corrupt,
-                    "the text at byte " + std::to_string(offset) +
-                        " is no line of a hexadecimal dump: an address and octets such as '00401000 56 8D'");
+  return make_error(
+      Errc::corrupt,
+      "the text at byte " + std::to_string(offset) +
+          " is not a line of a hexadecimal dump: it needs an address and bytes, such as '00401000 56 8D'");
 }
 
 }  // namespace

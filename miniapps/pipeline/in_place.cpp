@@ -22,14 +22,14 @@ std::string_view why_copied(const Manifest& manifest, const Backend& backend, si
                             uint64_t samples) {
   const Caps& caps = backend.caps();
   if (!caps.zero_copy) return "its back end reads into memory";
-  if (caps.emulated) return "the tier is slowed or given faults";
+  if (caps.emulated) return "the tier emulates limits or faults";
   if (depth != 1) return "--depth is above 1";
   const uint64_t objects = manifest.objects();
   if (!manifest.one_object_per_sample() && most_open_objects(objects, backend) == objects) return "";
   if (objects != manifest.samples())
-    return "not all of its objects, which hold several samples, can be held open at once";
+    return "its objects have several samples each, and not all of them can be open at once";
   if (most_open_objects(samples, backend) != samples)
-    return "all batches together have more samples than can be open and mapped at once";
+    return "all batches together need more samples than can be open and mapped at once";
   return "";
 }
 

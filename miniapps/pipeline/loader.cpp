@@ -137,7 +137,7 @@ SampleLoader::Slot& SampleLoader::fail_lost_sample() {
   --in_flight_;
   Slot& lost = *std::find_if(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.in_flight; });
   lost.outcome =
-      make_error(Errc::internal, "the queue returned nothing while '" + lost.name + "' was in flight");
+      make_error(Errc::internal, "the queue returned no result while '" + lost.name + "' was in flight");
   return lost;
 }
 
@@ -439,15 +439,15 @@ Result<const Batch*> BatchLoader::next() try {
 void BatchLoader::fail_if_stalled(StageTimer::Clock::time_point waiting_since) {
   const auto since = std::max(waiting_since, last_outcome_time_);
   if (settings_.patience.count() == 0 || StageTimer::Clock::now() - since < settings_.patience) return;
-  std::string what = "no sample has come for " +
+  std::string what = "no sample arrived for " +
                      format_seconds(std::chrono::duration<double>(settings_.patience).count()) +
-                     ": the back end is stuck";
+                     ": the back end does not respond";
   const auto waiter = std::find_if(workers_.begin(), workers_.end(),
                                    [](const Worker& worker) { return !worker.pending_tickets.empty(); });
   if (waiter != workers_.end()) {
     std::string name;
     const uint64_t object = settings_.manifest->sample(waiter->pending_tickets.front().index).object;
-    what += "; among those asked for is '" + std::string(settings_.manifest->object_name(object, name)) + "'";
+    what += "; one requested object is '" + std::string(settings_.manifest->object_name(object, name)) + "'";
   }
   failure_ = Error{Errc::timed_out, 0, std::move(what)};
   stalled_ = true;

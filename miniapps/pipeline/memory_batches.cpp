@@ -71,7 +71,7 @@ Result<void> MemoryBatches::load() {
   sampler_ = sampler_of_(loaded_samples_);
   if (sampler_->per_epoch() >= batch_.samples()) return success();
   return make_error(Errc::corrupt, "only " + std::to_string(loaded_samples_) +
-                                       " samples can be used, too few for --batch " +
+                                       " samples are usable, too few for --batch " +
                                        std::to_string(batch_.samples()));
 }
 

@@ -14,16 +14,15 @@ constexpr const char* kModuleFile = "libpenstock_onednn.so";
 
 Result<const NetworkTrainerModule*> module() {
   const auto missing = [](const std::string& why) {
-    return make_error(Errc::unsupported,
-                      "the accelerator 'cpu' needs a module, and " + why +
-                          ": build Penstock where oneDNN is (Debian: libdnnl-dev), or take "
-                          "--accelerator emulated:step=TIME");
+    return make_error(Errc::unsupported, "the accelerator 'cpu' needs a module, and " + why +
+                                             ": build Penstock on a machine with oneDNN (Debian: "
+                                             "libdnnl-dev), or use --accelerator emulated:step=TIME");
   };
   static const Result<void*> symbol = module_symbol(kModuleFile, kNetworkTrainerModuleSymbol, RTLD_LOCAL);
   if (!symbol.ok()) return missing(symbol.error().what);
   const NetworkTrainerModule* const found = reinterpret_cast<NetworkTrainerModuleFunction>(*symbol)();
   if (build_info().version == found->version) return found;
-  return missing("the one that is there belongs to Penstock " + std::string(found->version));
+  return missing("the installed one belongs to Penstock " + std::string(found->version));
 }
 
 }  // namespace

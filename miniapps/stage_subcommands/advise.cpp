@@ -24,9 +24,9 @@ constexpr uint64_t kMostThreads = 1024;
 
 Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   for (const char* name : {"slow", "fast"})
-    if (!options.given(name)) return make_error(Errc::invalid_argument, "name both tiers: --{} TIER", name);
+    if (!options.given(name)) return make_error(Errc::invalid_argument, "set both tiers: --{} TIER", name);
   if (!options.given("capacity"))
-    return make_error(Errc::invalid_argument, "set how much of the fast tier may be used: --capacity SIZE");
+    return make_error(Errc::invalid_argument, "set the usable size of the fast tier: --capacity SIZE");
   const std::vector<std::string> texts{options.text("slow"), options.text("fast")};
   PENSTOCK_ASSIGN(std::vector<Tier> tiers, open_tiers(texts, "", named));
   const auto slow = tiers[0].backend->native_path("");
@@ -37,8 +37,8 @@ Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
   const auto b = std::filesystem::weakly_canonical(*fast, failed);
   if (std::ranges::mismatch(a, b).in1 == a.end() || std::ranges::mismatch(b, a).in1 == b.end())
     return make_error(Errc::invalid_argument,
-                      "'{}' and '{}': one of them is inside the other; name two separate folders",
-                      slow->native(), fast->native());
+                      "'{}' and '{}': one contains the other; name two separate folders", slow->native(),
+                      fast->native());
   return tiers;
 }
 
@@ -47,8 +47,7 @@ Result<std::vector<Tier>> open_both(const Options& options, NamedTiers named) {
 Result<void> check_folder(const Tier& tier, std::string_view option) {
   const auto missing = missing_folder(tier);
   if (!missing) return success();
-  return make_error(Errc::not_found,
-                    "there is no folder '{}', which --{} names: make it first, or correct the name",
+  return make_error(Errc::not_found, "--{1}: folder '{0}' does not exist; create it or correct the path",
                     missing->native(), option);
 }
 
@@ -60,21 +59,18 @@ Result<void> check_may_replace(const std::string& path) {
     return success();
   const Result<StagingPlan> plan = load_staging_plan(path);
   if (!plan.ok())
-    return make_error(Errc::already_exists,
-                      "'{}' exists and is not a staging plan: choose another name for -o", path);
+    return make_error(Errc::already_exists, "'{}' exists and is not a staging plan: choose another -o", path);
   if (!plan->should_stage) return success();
   const Result<bool> started = is_started(*plan);
   if (!started.ok())
-    return make_error(
-        started.error().code,
-        "whether the plan '{}' is in place is unknown: choose another name for -o, or remove it; {}", path,
-        started.error().message());
+    return make_error(started.error().code,
+                      "it is unknown whether the plan '{}' is applied: choose another -o, or remove it; {}",
+                      path, started.error().message());
   if (!*started) return success();
-  return make_error(
-      Errc::already_exists,
-      "the plan '{}' is in place on tier '{}', and only this plan lists the copies to remove: choose "
-      "another name for -o, or remove them first: penstock stage revert {}",
-      path, plan->fast.name, shell_word(path));
+  return make_error(Errc::already_exists,
+                    "the plan '{}' is applied on tier '{}', and only this plan lists the copies to remove: "
+                    "choose another -o, or revert it first: penstock stage revert {}",
+                    path, plan->fast.name, shell_word(path));
 }
 
 PlannedTier planned_tier(const Tier& tier) {
@@ -125,7 +121,7 @@ Result<AdviceRequest> request_of(const CommandContext& context) {
   if (!options.given("threads")) return request;
   const auto threads = uint64_t(options.integer("threads"));
   if (threads > kMostThreads)
-    return make_error(Errc::invalid_argument, "--threads {}: at most {}", threads, kMostThreads);
+    return make_error(Errc::invalid_argument, "--threads {}: use at most {}", threads, kMostThreads);
   request.threads = unsigned(threads);
   return request;
 }
@@ -147,7 +143,7 @@ Result<int> run_advise(const CommandContext& context) {
   const auto free = tiers[1].backend->names().free_bytes();
   PENSTOCK_ASSIGN(Advice advice, advise(work, speeds, request, free.ok() ? *free : UINT64_MAX));
   if (advice.capacity < request.capacity)
-    note(fmt::format("tier '{}' has room for only {}", tiers[1].name,
+    note(fmt::format("tier '{}' has only {} free", tiers[1].name,
                      format_bytes(double(advice.capacity), context.output)));
   advice.plan.slow = planned_tier(tiers[0]);
   advice.plan.fast = planned_tier(tiers[1]);
@@ -160,19 +156,19 @@ Result<int> run_advise(const CommandContext& context) {
   }
   print_text(advice_text(advice, work, options.text("cache") == "cold", context.output));
   if (!options.given("output"))
-    print_text("nothing was written: -o PLAN keeps the list\n");
+    print_text("no plan was written: to save it, add -o PLAN\n");
   else if (advice.plan.should_stage)
     print_text("next: penstock stage apply " + shell_word(options.text("output")) + "\n");
   return 0;
 }
 
 constexpr std::string_view kAdviseGroup = "What to stage";
-constexpr std::string_view kMeasureGroup = "How the tiers are measured";
+constexpr std::string_view kMeasureGroup = "Measurement of the tiers";
 constexpr OptionSpec kAdviseOptions[] = {
     {.name = "slow",
      .role = OptionRole::target,
      .value = "TIER",
-     .help = "the tier that holds what the session read: a folder, or TIER",
+     .help = "the tier with the files that the session read: a folder or TIER",
      .group = kAdviseGroup},
     {.name = "fast",
      .role = OptionRole::target,
@@ -183,29 +179,29 @@ constexpr OptionSpec kAdviseOptions[] = {
      .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
-     .help = "of the fast tier, to be used at most",
+     .help = "space to use on the fast tier",
      .group = kAdviseGroup,
      .at_least = 1},
     {.name = "policy",
      .role = OptionRole::work,
      .value = "density|threshold=SIZE|best-single|first-come",
      .fallback = "density",
-     .help =
-         "density: most time saved for a byte first, as far as it makes the epoch shorter; threshold: all "
-         "files below a size; best-single: one file; first-come: as they were first read (to compare with)",
+     .help = "how to choose files. density: most time saved per byte first, while the epoch gets shorter; "
+             "threshold: all files below a size; best-single: one file; first-come: in order of first read "
+             "(for comparison)",
      .group = kAdviseGroup},
     {.name = "threads",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
-     .help = "that the program will read by (as many as the session saw, if not given)",
+     .help = "threads that the program will read with (default: as in the session)",
      .group = kAdviseGroup,
      .at_least = 1},
     {.name = "epochs",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
-     .help = "that are still to come: a copy that pays later is not advised",
+     .help = "epochs that the program will still run: a copy that pays off later is not recommended",
      .group = kAdviseGroup,
      .at_least = 1},
     {.name = "cache",
@@ -213,19 +209,19 @@ constexpr OptionSpec kAdviseOptions[] = {
      .type = OptionType::choice,
      .value = "asis|cold",
      .fallback = "asis",
-     .help = "asis: what lies in this machine's page cache now costs nothing on either tier; cold: as if "
-             "nothing did",
+     .help = "asis: files in this machine's page cache now cost nothing on either tier; cold: assume an "
+             "empty page cache",
      .group = kAdviseGroup},
     {.name = "include",
      .role = OptionRole::work,
      .value = "GLOB",
-     .help = "only files that match, as for profile report",
+     .help = "use only files that match, as in profile report",
      .group = kAdviseGroup,
      .repeated = true},
     {.name = "exclude",
      .role = OptionRole::work,
      .value = "GLOB",
-     .help = "not these",
+     .help = "leave out files that match",
      .group = kAdviseGroup,
      .repeated = true},
     {.name = "output",
@@ -239,20 +235,20 @@ constexpr OptionSpec kAdviseOptions[] = {
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "250ms",
-     .help = "of each repeat of each size of files and number of threads",
+     .help = "measured time of each repeat, for each file size and thread count",
      .group = kMeasureGroup},
     {.name = "repeat",
      .role = OptionRole::repeat,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "3",
-     .help = "repeats, from which the interval comes",
+     .help = "number of repeats, for the confidence interval",
      .group = kMeasureGroup,
      .at_least = 1},
     {.name = "speeds",
      .role = OptionRole::target,
      .value = "RESULTS",
-     .help = "measure nothing: take records that `penstock tiers --probe` made of the same two TIERs",
+     .help = "do not measure: use records that `penstock tiers --probe` made of the same two TIERs",
      .group = kMeasureGroup,
      .repeated = true},
     {.name = "seed",
@@ -260,7 +256,7 @@ constexpr OptionSpec kAdviseOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "1",
-     .help = "of what is drawn at random",
+     .help = "random seed",
      .group = kMeasureGroup,
      .at_least = 0},
 };
@@ -270,18 +266,17 @@ constexpr OptionSpec kAdviseOptions[] = {
 extern const CommandInfo stage_advise;
 const CommandInfo stage_advise{
     .name = "stage advise",
-    .summary = "says what of a program's files to put on a faster tier, and what that brings",
+    .summary = "recommends which files of a program to stage on a faster tier, and estimates the gain",
     .options = kAdviseOptions,
     .run = &run_advise,
     .synopsis = "penstock stage advise SESSION... --slow TIER --fast TIER --capacity SIZE [options]",
     .examples = {"penstock stage advise session --slow /data --fast /nvme/p --capacity 4GiB -o plan.json   # "
-                 "what, and when it pays"},
+                 "which files, and when it pays off"},
     .notes =
-        "A SESSION is what `penstock profile run -o SESSION -- COMMAND` left of any program. Both tiers are "
-        "measured for\n"
-        "some seconds with files of the sizes that the session read; some 96 MiB are written to the fast "
-        "tier, a folder\n"
-        "that has to be there, and removed again. Exit code 0 also for the verdict \"don't stage\".",
+        "A SESSION is the folder that `penstock profile run -o SESSION -- COMMAND` wrote. Both tiers are "
+        "measured for a\nfew seconds with files of the sizes that the session read. This writes about 96 MiB "
+        "to the fast tier, an existing\nfolder, and removes them afterwards. The exit code is 0 also for the "
+        "verdict \"don't stage\".",
     .arguments = "SESSION...",
 };
 

@@ -64,8 +64,10 @@ std::string to_text(const StagingPlan& plan, const ApplyOutcome& files, const Fa
       printable(plan.fast.name), format_count(files.copied), format_count(plan.files.size()),
       format_bytes(double(files.bytes_copied), output), format_seconds(files.seconds));
   if (files.already_there > 0)
-    text += fmt::format("; {} were there already, and right", format_count(files.already_there));
-  text += files.complete ? "\n" : "\ninterrupted: no file is half, and the same command goes on from there\n";
+    text += fmt::format("; {} already existed with the right content", format_count(files.already_there));
+  text += files.complete
+              ? "\n"
+              : "\ninterrupted: every file is complete or absent; to continue, run the same command again\n";
   if (!links.path.empty())
     text += fmt::format("{}: {} links to {}, {} to {}\n", printable(links.path), format_count(links.to_fast),
                         printable(plan.fast.name), format_count(links.to_slow), printable(plan.slow.name));
@@ -76,10 +78,10 @@ void report_changed(const ApplyOutcome& outcome) {
   if (outcome.changed.empty()) return;
   for (size_t i = 0; i < std::min(outcome.changed.size(), kMostNamedFiles); ++i)
     warn(fmt::format("not copied: {}", printable(outcome.changed[i])));
-  warn(fmt::format(
-      "{} of the originals were changed since the plan was made, and are read from where they are: "
-      "penstock stage advise makes a new plan",
-      outcome.changed.size()));
+  warn(
+      fmt::format("{} of the originals changed after the plan was made and are not staged; for a new plan: "
+                  "penstock stage advise",
+                  outcome.changed.size()));
 }
 
 // Warns if links of an earlier `stage apply` lead to copies that are out of date. Called only if this `stage
@@ -90,10 +92,10 @@ void report_old_links(const StagedState& state, const ApplyOutcome& outcome, std
                   [&](const std::string& name) { return state.copied.contains(name); });
   if (!copied_before) return;
   for (const std::string& farm : state.link_farms)
-    warn(fmt::format(
-        "the links in '{}' still lead to copies of what these originals were; to make them again: "
-        "penstock stage apply {} --link-farm {}",
-        printable(farm), shell_word(plan), shell_word(farm)));
+    warn(
+        fmt::format("the links in '{}' still lead to outdated copies of these originals; to make them again: "
+                    "penstock stage apply {} --link-farm {}",
+                    printable(farm), shell_word(plan), shell_word(farm)));
 }
 
 // Copies the files of the plan, then makes the link farm if one was requested. `links` is set only if a farm
@@ -113,7 +115,7 @@ Result<ApplyOutcome> apply(const CommandContext& context, const StagingPlan& pla
   if (!made.ok()) {
     Error error = std::move(made).error();
     error.what += fmt::format(
-        " (the plan's copies are on tier '{}' now: the same command goes on from there); to remove them: "
+        " (the plan's copies are on tier '{}'; to continue, run the same command again); to remove them: "
         "penstock stage revert {}",
         plan.fast.name, shell_word(context.positionals.front()));
     return error;
@@ -128,7 +130,7 @@ Result<int> run_apply(const CommandContext& context) {
     if (context.output.json)
       print_json(to_json(plan, {.complete = true}, {}));
     else
-      print_text(fmt::format("nothing to do, the plan says don't stage: {}\n", plan.reason));
+      print_text(fmt::format("nothing to do: the plan's verdict is don't stage: {}\n", plan.reason));
     return 0;
   }
   PENSTOCK_ASSIGN(StagedTiers tiers, StagedTiers::open(plan));
@@ -154,8 +156,8 @@ constexpr OptionSpec kApplyOptions[] = {
     {.name = "link-farm",
      .role = OptionRole::target,
      .value = "DIR",
-     .help = "make a folder of links there, to the copy where there is one, else to the original, for "
-             "programs that know nothing of tiers; revert takes it away",
+     .help = "create a folder of links for unmodified programs: each link leads to the staged copy, or else "
+             "to the original; revert removes it",
      .group = kCopyingGroup},
     {.name = "threads",
      .role = OptionRole::work,
@@ -171,12 +173,12 @@ constexpr OptionSpec kApplyOptions[] = {
 extern const CommandInfo stage_apply;
 const CommandInfo stage_apply{
     .name = "stage apply",
-    .summary = "copies what a plan lists to the fast tier, and checks it",
+    .summary = "copies the files of a plan to the fast tier and checks them",
     .options = kApplyOptions,
     .run = &run_apply,
     .synopsis = "penstock stage apply PLAN [--link-farm DIR] [--threads N]",
-    .examples = {"penstock stage apply plan.json --link-farm ~/data && python train.py ~/data   # copies, "
-                 "checked, and links to them"},
+    .examples = {"penstock stage apply plan.json --link-farm ~/data && python train.py ~/data   # checked "
+                 "copies, and links to them"},
     .arguments = "PLAN",
 };
 

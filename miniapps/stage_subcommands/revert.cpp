@@ -39,17 +39,16 @@ std::string to_text(const StagingPlan& plan, const RevertOutcome& outcome, const
       fmt::format("{}: {} copies removed ({})", printable(plan.fast.name), format_count(outcome.removed),
                   format_bytes(double(outcome.bytes_removed), output));
   if (outcome.found_before > 0)
-    text += fmt::format("; {} were there before this plan, and stay", format_count(outcome.found_before));
-  return text + (outcome.complete ? "\n" : "\ninterrupted: the same command goes on from there\n");
+    text += fmt::format("; {} existed before this plan and were kept", format_count(outcome.found_before));
+  return text + (outcome.complete ? "\n" : "\ninterrupted: to continue, run the same command again\n");
 }
 
 int report_reverted(const CommandContext& context, const StagingPlan& plan, const RevertOutcome& outcome) {
   for (size_t i = 0; i < std::min(outcome.kept.size(), kMostNamedEntries); ++i)
     warn(fmt::format("not removed: {}", printable(outcome.kept[i])));
   if (!outcome.kept.empty())
-    warn(fmt::format(
-        "{} were not made by penstock stage apply: check them, and remove by hand what is not needed",
-        outcome.kept.size()));
+    warn(fmt::format("{} were not made by penstock stage apply: check them, and remove unneeded ones by hand",
+                     outcome.kept.size()));
   if (context.output.json)
     print_json(to_json(plan, outcome));
   else
@@ -58,7 +57,7 @@ int report_reverted(const CommandContext& context, const StagingPlan& plan, cons
 }
 
 int report_nothing_staged(const CommandContext& context, const StagingPlan& plan) {
-  note(fmt::format("nothing of this plan is on tier '{}'", plan.fast.name));
+  note(fmt::format("tier '{}' has no files of this plan", plan.fast.name));
   return report_reverted(context, plan, {.complete = true});
 }
 
@@ -77,10 +76,9 @@ Result<int> run_revert(const CommandContext& context) {
   std::vector<std::string> foreign_entries;
   for (const std::string& farm : state->link_farms) {
     if (!farm_is_there(farm))
-      warn(
-          fmt::format("the link farm '{}' is not there: if it was made and then moved, its links to copies "
-                      "lead nowhere now",
-                      printable(farm)));
+      warn(fmt::format(
+          "the link farm '{}' does not exist: if it was moved, its links to copies are now broken",
+          printable(farm)));
     PENSTOCK_ASSIGN(const std::vector<std::string> kept, remove_farm(farm, tiers.slow, tiers.fast));
     for (const std::string& one : kept)
       foreign_entries.push_back(fmt::format("'{}': not a link of this plan", one));
@@ -106,11 +104,11 @@ constexpr OptionSpec kRevertOptions[] = {
 extern const CommandInfo stage_revert;
 const CommandInfo stage_revert{
     .name = "stage revert",
-    .summary = "removes the copies and the links of a plan, but nothing that somebody changed",
+    .summary = "removes the copies and links of a plan, except those that were changed since",
     .options = kRevertOptions,
     .run = &run_revert,
     .synopsis = "penstock stage revert PLAN [--threads N]",
-    .examples = {"penstock stage revert plan.json   # exit 1 if a copy stays"},
+    .examples = {"penstock stage revert plan.json   # exit 1 if a copy could not be removed"},
     .arguments = "PLAN",
 };
 

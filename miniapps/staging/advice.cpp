@@ -174,23 +174,22 @@ std::string why_not(const Advice& advice, const SessionWork& work, const AdviceR
   const PredictedGain& gain = advice.plan.predicted;
   const double bytes = double(std::max<uint64_t>(work.bytes(), 1));
   if (work.cached_bytes() >= 0.99 * bytes)
-    return "what it read is in this machine's page cache, and no tier is faster than that; --cache cold "
-           "predicts "
-           "the gain with an empty page cache";
-  if (advice.capacity == 0) return "the fast tier has no room";
+    return "its files are already in this machine's page cache, so no tier would be faster; to assume an "
+           "empty cache: --cache cold";
+  if (advice.capacity == 0) return "the fast tier has no free space";
   if (advice.outcomes.front().chosen.empty()) {
     const bool fits = std::any_of(work.files.begin(), work.files.end(),
                                   [&](const FileThatWasRead& file) { return file.bytes <= advice.capacity; });
-    return fits ? "the fast tier gives no file sooner than the slow one"
-                : "not one file fits into the fast tier's room";
+    return fits ? "the fast tier reads no file faster than the slow one"
+                : "no file fits into the free space of the fast tier";
   }
   if (gain.gain < kLeastGain)
-    return fmt::format("it would bring {}, and costs a copy", signed_percent(gain.gain));
+    return fmt::format("the gain would be {}, at the cost of a copy", signed_percent(gain.gain));
   if (gain.low <= 0)
-    return fmt::format("nothing is sure to be gained: {} to {}", signed_percent(gain.low),
+    return fmt::format("a gain is not certain: {} to {}", signed_percent(gain.low),
                        signed_percent(gain.high));
   if (request.epochs != 0 && gain.break_even_epochs > double(request.epochs))
-    return fmt::format("copying takes {:.3g} s and pays after {}, of which {} are to come", gain.copy_s,
+    return fmt::format("copying takes {:.3g} s and pays off after {}, and {} remain", gain.copy_s,
                        epochs_text(gain.break_even_epochs), request.epochs);
   return "";
 }
@@ -234,7 +233,7 @@ Result<Advice> advise(const SessionWork& work, const TierSpeeds& speeds, const A
   plan.reason = why_not(advice, work, request);
   plan.should_stage = plan.reason.empty();
   if (!plan.should_stage) return advice;
-  plan.reason = fmt::format("an epoch takes {:.4g} s in place of {:.4g} s", plan.predicted.after_s,
+  plan.reason = fmt::format("an epoch takes {:.4g} s instead of {:.4g} s", plan.predicted.after_s,
                             plan.predicted.before_s);
   for (const size_t i : requested.chosen)
     plan.files.push_back({work.files[i].name, work.files[i].bytes, work.files[i].mtime_ns});

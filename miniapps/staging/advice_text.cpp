@@ -15,44 +15,44 @@ namespace {
 
 std::string session_text(const SessionWork& work, const Output& output) {
   std::string text = fmt::format(
-      "read: {}, {}, {:.3g} time{}, by {} thread{} ({})", count_of(work.files.size(), "file"),
+      "the program read {} ({}) {:.3g} time{} with {} thread{} ({})", count_of(work.files.size(), "file"),
       format_bytes(double(work.bytes()), output), work.epochs, work.epochs == 1 ? "" : "s", work.threads,
-      work.threads == 1 ? "" : "s", work.by_spans ? "as the program says" : "as its calls tell");
+      work.threads == 1 ? "" : "s", work.by_spans ? "reported by the program" : "inferred from its calls");
   if (work.observed_s > 0) {
-    text += fmt::format(", {} an epoch", format_seconds(work.observed_s));
+    text += fmt::format("; {} per epoch", format_seconds(work.observed_s));
     const double thread_s = work.observed_s * work.threads;
     if (work.think_s > 0.01 * thread_s)
-      text += fmt::format(", {} of it not in reading", format_percent(work.think_s / thread_s));
+      text += fmt::format(", {} of the thread time outside reads", format_percent(work.think_s / thread_s));
   }
   text += "\n";
   const auto left_out = [&](uint64_t count, const char* why) {
-    if (count != 0) text += fmt::format("left out: {} {}\n", format_count(count), why);
+    if (count != 0) text += fmt::format("skipped: {} {}\n", format_count(count), why);
   };
-  left_out(work.gone_files, "that are not there any more");
-  left_out(work.shrunk_files, "that are shorter than the session saw");
+  left_out(work.gone_files, "that no longer exist");
+  left_out(work.shrunk_files, "that are shorter than in the session");
   left_out(work.written_files, "that the program writes itself");
-  left_out(work.odd_names, "whose names are no UTF-8, or too long");
+  left_out(work.odd_names, "whose names are not UTF-8, or too long");
   if (const double cached = work.cached_bytes(); cached > 0)
     text +=
-        fmt::format("in memory: {} of it are in this machine's page cache, and count as read from there\n",
+        fmt::format("page cache: {} of it are in this machine's page cache and count as reads from memory\n",
                     format_bytes(cached, output));
   return text;
 }
 
 std::string tier_text(const PlannedTier& tier, const LineFit& fit, unsigned threads, const Output& output) {
   if (fit.only_size > 0)
-    return fmt::format("{}: {} a file of {} ({} thread{})\n", tier.name,
+    return fmt::format("{}: {} per file of {} ({} thread{})\n", tier.name,
                        format_seconds(fit.only_size / fit.bytes_per_s), format_bytes(fit.only_size, output),
                        threads, threads == 1 ? "" : "s");
   const std::string rate = std::isfinite(fit.bytes_per_s)
                                ? fmt::format("{} {}", format_rate(fit.bytes_per_s, output), rate_unit(output))
                                : std::string("any rate");
-  return fmt::format("{}: {} a file, then {} ({} thread{})\n", tier.name, format_seconds(fit.latency_s), rate,
-                     threads, threads == 1 ? "" : "s");
+  return fmt::format("{}: {} per file, plus the bytes at {} ({} thread{})\n", tier.name,
+                     format_seconds(fit.latency_s), rate, threads, threads == 1 ? "" : "s");
 }
 
 std::string policies_table(const Advice& advice, const SessionWork& work, const Output& output) {
-  Table table({{"policy", Align::left}, {"files"}, {"staged"}, {"of the bytes"}, {"epoch"}, {"gain"}});
+  Table table({{"policy", Align::left}, {"files"}, {"staged"}, {"of all bytes"}, {"epoch"}, {"gain"}});
   const double total_bytes = double(std::max<uint64_t>(work.bytes(), 1));
   for (const PolicyOutcome& outcome : advice.outcomes)
     table.row({outcome.policy, format_count(outcome.chosen.size()),
@@ -68,8 +68,8 @@ std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const
   for (const PlannedFile& file : plan.files) largest = std::max(largest, file.bytes);
   const PredictedGain& gain = plan.predicted;
   return fmt::format(
-      "stage {} of {} files, {} (up to {} each): an epoch takes {} in place of {}, {} ({} to {})\n"
-      "copying takes up to {} and has paid after {:.3g} epochs\n",
+      "stage {} of {} files, {} (up to {} each): an epoch takes {} instead of {}, {} ({} to {})\ncopying "
+      "takes up to {} and pays off after {:.3g} epochs\n",
       format_count(plan.files.size()), format_count(work.files.size()),
       format_bytes(double(plan.bytes()), output), format_bytes(double(largest), output),
       format_seconds(gain.after_s), format_seconds(gain.before_s), signed_percent(gain.gain),
@@ -83,8 +83,8 @@ std::string faster_reason(const PlannedTier& slow, bool assumes_cold) {
     return fmt::format(" than the emulated tier ({}) delivers, so it did not read through the emulation",
                        emulated);
   if (assumes_cold)
-    return ", perhaps from the page cache. Pass --cache asis if the files are there in each run";
-  return ". Run this where the program ran, with the same limits and the same cache state";
+    return ", perhaps from the page cache. Pass --cache asis if the files are cached in each run";
+  return ". Run this on the machine of the program, with the same limits and the same cache state";
 }
 
 // A caution if the session and the measured speeds contradict each other, and one if another policy is
@@ -97,20 +97,21 @@ std::string cautions_text(const Advice& advice, const SessionWork& work, bool as
   const auto ratio = observed_over_model(advice, work);
   if (ratio && *ratio >= kContradiction)
     text += fmt::format(
-        "caution: an epoch of the program took {}, and with the speeds measured now it takes {}: it read {} "
-        "far slower. Run this where the program ran, with the same limits and the same cache state.\n",
+        "caution: an epoch of the program took {}, but the speeds measured now predict {}: the program read "
+        "{} far slower. Run this on the machine of the program, with the same limits and the same cache "
+        "state.\n",
         format_seconds(work.observed_s), format_seconds(gain.before_s), advice.plan.slow.name);
   if (ratio && *ratio <= 1 / kContradiction)
     text += fmt::format(
-        "caution: an epoch of the program took {}, and with the speeds measured now it takes {}: it read {} "
-        "far faster{}.\n",
+        "caution: an epoch of the program took {}, but the speeds measured now predict {}: the program read "
+        "{} far faster{}.\n",
         format_seconds(work.observed_s), format_seconds(gain.before_s), advice.plan.slow.name,
         faster_reason(advice.plan.slow, assumes_cold));
   const auto best =
       std::min_element(advice.outcomes.begin(), advice.outcomes.end(),
                        [](const PolicyOutcome& a, const PolicyOutcome& b) { return a.after_s < b.after_s; });
   if (advice.plan.should_stage && best->after_s < kBetter * advice.outcomes.front().after_s)
-    text += fmt::format("caution: --policy {} takes {} an epoch in place of {}\n", best->policy,
+    text += fmt::format("caution: with --policy {}, an epoch takes {} instead of {}\n", best->policy,
                         format_seconds(best->after_s), format_seconds(advice.outcomes.front().after_s));
   return text;
 }

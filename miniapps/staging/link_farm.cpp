@@ -127,10 +127,9 @@ void remove_links(const fs::path& path, const Tier& slow, const Tier& fast, std:
 Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast, bool made_by_plan) {
   for (const Tier* tier : {&slow, &fast}) {
     if (!tier->backend->native_path(""))
-      return make_error(
-          Errc::invalid_argument,
-          "links lead to files, and tier '{}' is not a folder of this machine: leave --link-farm out",
-          tier->name);
+      return make_error(Errc::invalid_argument,
+                        "tier '{}' is not a local folder, so links cannot lead to it: leave out --link-farm",
+                        tier->name);
     if (is_inside(farm, tier->root))
       return make_error(Errc::invalid_argument, "'{}' is inside tier '{}': name another folder for the links",
                         farm.native(), tier->name);
@@ -140,7 +139,7 @@ Result<void> check_farm(const fs::path& farm, const Tier& slow, const Tier& fast
   if (fs::is_directory(fs::symlink_status(farm, failed)) && fs::is_empty(farm, failed) && !failed)
     return success();
   return make_error(Errc::already_exists,
-                    "'{}' is there already, and was not made by this plan: name a new folder for the links",
+                    "'{}' already exists and does not belong to this plan: name a new folder for the links",
                     farm.native());
 }
 
@@ -154,7 +153,7 @@ Result<FarmOutcome> make_farm(const fs::path& farm, const StagingPlan& plan,
     remove_links(path, slow, fast, kept);
     if (kept.empty()) return success();
     return make_error(Errc::already_exists,
-                      "'{}' contains a file that is not a link of this plan: '{}'. Move it away first",
+                      "'{}' contains a file that is not a link of this plan: '{}'. Move it first",
                       path.native(), *std::min_element(kept.begin(), kept.end()));
   };
   PENSTOCK_TRY(clear(new_path));

@@ -243,8 +243,8 @@ Result<void> check_room(Tier& fast, const std::vector<SampleList>& parts) {
   const auto free = fast.backend->names().free_bytes();
   if (!free.ok() || *free >= needed_bytes) return success();
   return make_error(Errc::no_space,
-                    "measuring tier '{}' writes {} there, and {} are free: make room, or give --speeds the "
-                    "records of `penstock tiers --probe`",
+                    "measuring tier '{}' needs {} of free space, and {} are free: free some space, or pass "
+                    "records of `penstock tiers --probe` with --speeds",
                     fast.name, format_size(needed_bytes), format_size(*free));
 }
 
@@ -311,10 +311,10 @@ Result<SpeedTable> recorded_table(const Tier& tier, std::span<const Record> reco
     if (i + 1 == tier_records.size() || *clients_of(*tier_records[i]) != *clients_of(*tier_records[i + 1]))
       add_record(*tier_records[i], table);
   if (!table.threads.empty()) return table;
-  return make_error(Errc::not_found,
-                    "no record of `tiers` among these is of tier '{}': make one with "
-                    "penstock tiers --probe --tier {}",
-                    tier.name, shell_word(tier.spec));
+  return make_error(
+      Errc::not_found,
+      "these records contain no `tiers` record of tier '{}': make one with penstock tiers --probe --tier {}",
+      tier.name, shell_word(tier.spec));
 }
 
 }  // namespace
@@ -331,7 +331,7 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
   const std::vector<SampleList> parts = parts_of(work);
   if (parts.empty())
     return make_error(Errc::not_found,
-                      "all files that the session read are empty: there is nothing to stage");
+                      "all files that the session read are empty, so there is nothing to stage");
   PENSTOCK_TRY(check_room(fast, parts));
   TierSpeeds speeds;
   sweep_dead_probes(fast, probe.log, probe.warn);

@@ -82,11 +82,11 @@ Error nothing_read_error(const Tier& slow, const std::map<std::string, uint64_t>
   const auto most = std::max_element(folders.begin(), folders.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   const std::string hint =
-      most == folders.end() ? "it read no files" : fmt::format("most was read in '{}'", most->first);
-  return make_error(Errc::not_found,
-                    "the session read nothing below {}, the root of tier '{}' ({}): "
-                    "name with --slow the tier that holds what it read",
-                    slow.root, slow.name, hint);
+      most == folders.end() ? "it read no files" : fmt::format("most bytes were read in '{}'", most->first);
+  return make_error(
+      Errc::not_found,
+      "the session read nothing below {}, the root of tier '{}' ({}): set --slow to the tier with its files",
+      slow.root, slow.name, hint);
 }
 
 Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter, const Tier& slow) {
@@ -114,15 +114,14 @@ Result<FoundFiles> find_files(const FileSums& sums, const SessionFilter& filter,
       });
   if (found.empty() && any_left_out)
     return make_error(Errc::not_found,
-                      "all that the session read below {}, the root of tier '{}', is left out: "
-                      "change --include or --exclude",
+                      "--include and --exclude leave out all files that the session read below {}, the root "
+                      "of tier '{}': change them",
                       slow.root, slow.name);
   if (found.empty() && any_start_up)
-    return make_error(
-        Errc::not_found,
-        "all that the session read below {}, the root of tier '{}', is what Python reads to start "
-        "(code and settings), which is never staged: name with --slow the tier that holds the data",
-        slow.root, slow.name);
+    return make_error(Errc::not_found,
+                      "the session read only Python start-up files below {}, the root of tier '{}', and "
+                      "these are never staged: set --slow to the tier with the data",
+                      slow.root, slow.name);
   if (found.empty()) return nothing_read_error(slow, bytes_elsewhere);
   return found;
 }
@@ -210,7 +209,7 @@ Result<SessionWork> work_of(const Session& session, const SessionFilter& filter,
   if (!slow.backend->native_path(""))
     return make_error(
         Errc::invalid_argument,
-        "tier '{}' is not a folder of this machine, and a session only has files: name a folder", slow.name);
+        "tier '{}' is not a local folder, and a session contains only local files: name a folder", slow.name);
   const FileSums sums(session);
   PENSTOCK_ASSIGN(const FoundFiles found, find_files(sums, filter, slow));
   SessionWork work;
@@ -219,9 +218,8 @@ Result<SessionWork> work_of(const Session& session, const SessionFilter& filter,
   if (work.files.empty())
     return make_error(
         Errc::not_found,
-        "none of the {} files that the session read below {} can be staged: {} are gone, {} are "
-        "shorter, {} were written by the program itself, {} have names that a plan cannot hold "
-        "(not UTF-8, or too long)",
+        "none of the {} files that the session read below {} can be staged: {} were deleted, {} are shorter "
+        "now, {} were written by the program itself, {} have names that are not UTF-8 or too long",
         found.size(), slow.root, work.gone_files, work.shrunk_files, work.written_files, work.odd_names);
   uint64_t bytes_read = 0;
   for (const auto& [name, file] : found) bytes_read += file.bytes;

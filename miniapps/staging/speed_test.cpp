@@ -142,7 +142,7 @@ TEST(Speed, ErrorsFollowFromTheSpreadOfTheRepeats) {
   EXPECT_NEAR(even[0][2], pooled, 1e-4) << "one that happens to be alike is no better than the others";
   EXPECT_NEAR(even[0][0], pooled * std::sqrt(1.5), 1e-4) << "its own are farther apart";
   table.read_s = {{{1}, {2}, {3}}};
-  EXPECT_DOUBLE_EQ(time_errors(table)[0][1], 0.1) << "nobody knows";
+  EXPECT_DOUBLE_EQ(time_errors(table)[0][1], 0.1) << "no checksum of the copy";
   const CellTimes times{{10, 20}};
   EXPECT_EQ(shift_times(times, {{0.1, 0.5}}, -1), (CellTimes{{9, 10}}));
   EXPECT_EQ(shift_times(times, {{0.1, 3}}, -1), (CellTimes{{9, 2}})) << "something is left";

@@ -119,14 +119,13 @@ Result<void> Apply::check_room() {
     if (!existing_bytes) needed += file.bytes;
   }
   if (plan_.bytes() > plan_.capacity_bytes)
-    return make_error(Errc::no_space, "the plan's files take {}, over its capacity of {}: plan again",
+    return make_error(Errc::no_space, "the plan's files take {}, over its capacity of {}: make a new plan",
                       format_size(plan_.bytes()), format_size(plan_.capacity_bytes));
   const auto free = fast_.backend->names().free_bytes();
   if (!free.ok() || needed <= *free) return success();
-  return make_error(
-      Errc::no_space,
-      "the copies need {} on tier '{}', where {} are free: make room, or plan with a smaller --capacity",
-      format_size(needed), fast_.name, format_size(*free));
+  return make_error(Errc::no_space,
+                    "the copies need {} on tier '{}', {} are free: free some space, or lower --capacity",
+                    format_size(needed), fast_.name, format_size(*free));
 }
 
 // Gives the copy the mode, the times and, as root, the owner of its original. Called after publish(). A
@@ -197,7 +196,7 @@ void Apply::report_changed(const PlannedFile& file, const std::string& why) {
 Result<void> Apply::inspect_copy(Buffer& buffer, const PlannedFile& file, uint64_t bytes) {
   const auto other_bytes = [&](std::string_view whose) {
     return make_error(Errc::already_exists,
-                      "'{}' is on tier '{}' already, with other bytes{}: remove it, or make a new plan",
+                      "'{}' already exists on tier '{}' with other bytes{}: remove it, or make a new plan",
                       file.name, fast_.name, whose);
   };
   std::optional<uint32_t> expected_crc;
@@ -260,7 +259,7 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
   bool changed = false;
   const auto written = write_copy(buffer, file, changed);
   if (!written.ok() && changed) {
-    report_changed(file, "changed while it was copied");
+    report_changed(file, "changed during the copy");
     return success();
   }
   if (!written.ok()) return written.error();
@@ -271,8 +270,8 @@ Result<void> Apply::copy(Buffer& buffer, const PlannedFile& file) {
     if (const auto removed = fast_.backend->names().remove(file.name); removed.ok())
       forget_copied(file);
     else
-      warn_(fmt::format("could not remove the wrong copy: {}", removed.error().message()));
-    return make_error(Errc::corrupt, "'{}' came back from tier '{}' with other bytes: check that device",
+      warn_(fmt::format("could not remove the corrupt copy: {}", removed.error().message()));
+    return make_error(Errc::corrupt, "'{}' read back from tier '{}' with other bytes: check that device",
                       file.name, fast_.name);
   }
   const std::lock_guard lock(mutex_);
@@ -317,7 +316,7 @@ Result<ApplyOutcome> Apply::run() {
   if (!done.ok() && done.error().code != Errc::interrupted) {
     Error error = std::move(done).error();
     error.what +=
-        fmt::format(" ({} of {} files are staged, none of them half; the same command goes on from there)",
+        fmt::format(" ({} of {} files are staged completely; to continue, run the same command again)",
                     format_count(state_.copied.size()), format_count(plan_.files.size()));
     return error;
   }
@@ -385,14 +384,14 @@ class Revert {
   // Why the file is not the copy that was made; "" if it is that copy. Reads the file without the lock.
   Result<std::string> difference(Buffer& buffer, const PlannedFile& file, uint64_t bytes) {
     const auto known = state_.copied.find(file.name);
-    if (bytes != file.bytes) return fmt::format("{} bytes in place of {}", bytes, file.bytes);
+    if (bytes != file.bytes) return fmt::format("{} bytes instead of {}", bytes, file.bytes);
     PENSTOCK_ASSIGN(const uint32_t crc, crc_of(fast_, file.name, bytes, buffer));
     if (known != state_.copied.end())
-      return crc == known->second.crc32c ? std::string() : std::string("other bytes than were copied");
+      return crc == known->second.crc32c ? std::string() : std::string("its bytes differ from the copy");
     // A killed apply may have copied the file. With the original's bytes, it can be removed without loss.
     const auto original = crc_of(slow_, file.name, bytes, buffer);
     if (original.ok() && *original == crc) return std::string();
-    return std::string("other bytes than the original, and nobody knows what was copied");
+    return std::string("its bytes differ from the original, and the plan has no checksum of the copy");
   }
 
   // Whether an apply copied the file, or a killed apply may have. Any thread may call it.

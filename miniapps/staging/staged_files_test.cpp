@@ -144,7 +144,7 @@ TEST_F(StagedFiles, ASecondApplyFindsAllThere) {
 }
 
 TEST_F(StagedFiles, AFullTierIsSaidBeforeAnythingIsWritten) {
-  EXPECT_ERRC(Errc::no_space, apply(plan("", ",capacity=5MB")), "make room");
+  EXPECT_ERRC(Errc::no_space, apply(plan("", ",capacity=5MB")), "free some space");
   EXPECT_EQ(whole_copies(), 0U);
   StagingPlan small = plan();
   small.capacity_bytes = 1000;
@@ -152,7 +152,7 @@ TEST_F(StagedFiles, AFullTierIsSaidBeforeAnythingIsWritten) {
 }
 
 TEST_F(StagedFiles, NoSpaceInTheMiddleLeavesWhatIsWholeAndGoesOn) {
-  EXPECT_ERRC(Errc::no_space, apply(plan("", ",fail=write/b/3:enospc@1")), "goes on from there");
+  EXPECT_ERRC(Errc::no_space, apply(plan("", ",fail=write/b/3:enospc@1")), "run the same command again");
   EXPECT_LT(whole_copies(), 4U);
   const auto again = apply(plan());
   ASSERT_OK(again);

@@ -251,7 +251,7 @@ Result<void> CellRun::measure() {
     const std::optional<Error>& failed = alone_runs.back().failure;
     if (const Result<void> all = all_ok(ranks_, failed ? Result<void>(*failed) : success()); !all.ok()) {
       Error error = all.error();
-      error.what = "before the training, while the input alone was measured: " + error.what;
+      error.what = "before the training, while measuring the input alone: " + error.what;
       trial_.fail(error);
       return observers_.write_timeline();
     }

@@ -61,7 +61,7 @@ Result<double> parse_number(const Value& value, double most = std::numeric_limit
     std::erase(text, '_');
     if (YAML::convert<double>::decode(Value(text), result) && result >= 0 && result <= most) return result;
   }
-  return wrong_value(most == kLongestTime ? "a number of seconds from 0 to 86400" : "a number from 0 on",
+  return wrong_value(most == kLongestTime ? "a number of seconds from 0 to 86400" : "a number of at least 0",
                      value);
 }
 
@@ -74,7 +74,7 @@ Result<uint64_t> parse_whole(const Value& value, uint64_t least) {
     return exact;
   const Result<double> number = parse_number(value, kMost);
   if (number.ok() && *number >= double(least) && *number == std::floor(*number)) return uint64_t(*number);
-  return wrong_value(fmt::format("a whole number from {} on", least), value);
+  return wrong_value(fmt::format("a whole number of at least {}", least), value);
 }
 
 template <uint64_t DlioWorkload::*kMember, uint64_t kLeast = 1>
@@ -145,7 +145,7 @@ Result<void> take_deviation(DlioWorkload& workload, const Value& value) {
 
 Result<void> take_au(DlioWorkload& workload, const Value& value) {
   PENSTOCK_ASSIGN(workload.au, parse_number(value));
-  if (workload.au <= 0 || workload.au > 1) return wrong_value("a part of 1", value);
+  if (workload.au <= 0 || workload.au > 1) return wrong_value("a fraction from 0 to 1", value);
   return success();
 }
 
@@ -198,21 +198,19 @@ Result<void> take_note(DlioWorkload& workload, const Value& value) {
   return success();
 }
 
-constexpr char kNoCheckpoints[] = "its checkpoints are not written: this measures reading";
-constexpr char kNoEvaluation[] = "its evaluation is not run: this measures training";
-constexpr char kNoGeneration[] = "data are not generated here: penstock generate makes them";
-constexpr char kNoPreprocessing[] =
-    "its preprocess_time is not slept: preprocessing that is real takes its own time";
-constexpr char kDirectNote[] = "its odirect is a matter of the tier here: --data posix:DIR,direct=1";
+constexpr char kNoCheckpoints[] = "its checkpoints are not written, because this measures reads";
+constexpr char kNoEvaluation[] = "its evaluation is not run, because this measures training";
+constexpr char kNoGeneration[] = "data are not generated here; to generate them: penstock generate";
+constexpr char kNoPreprocessing[] = "its preprocess_time is ignored, because preprocessing is real here";
+constexpr char kDirectNote[] = "its odirect is ignored; for direct I/O: --data posix:DIR,direct=1";
 constexpr char kUnusedModelSize[] =
-    "its model_size is without effect in DLIO, too, which reads model.model_size_bytes and otherwise writes "
+    "its model_size has no effect in DLIO either: DLIO reads model.model_size_bytes, and without it writes "
     "checkpoints of 10,240 bytes";
 constexpr char kPicturesNote[] =
-    "samples are read as they are stored: DLIO decodes pictures and throws them away (train alexnet decodes "
-    "them)";
+    "samples are read without decoding. DLIO decodes images and discards them; to decode: train alexnet";
 constexpr char kOldLength[] =
-    "its key dataset.record_length is read by DLIO up to 2.0.0; newer versions read record_length_bytes";
-constexpr char kOldEpoch[] = "its key train.epoch has no effect, as in DLIO, which reads train.epochs";
+    "its key dataset.record_length is for DLIO up to 2.0.0; newer versions use record_length_bytes";
+constexpr char kOldEpoch[] = "its key train.epoch has no effect; DLIO uses train.epochs";
 
 Result<void> take_format(DlioWorkload& workload, const Value& value) {
   PENSTOCK_TRY(take_text<&DlioWorkload::format>(workload, value));
@@ -447,8 +445,7 @@ Result<DlioWorkload> parse_workload(const std::string& file, const std::vector<s
   PENSTOCK_TRY(check_keys(document, "", ignored));
   PENSTOCK_TRY(take_keys(document, workload));
   if (!ignored.empty())
-    workload.notes.push_back(
-        fmt::format("these of its keys are ignored, as by DLIO: {}", fmt::join(ignored, ", ")));
+    workload.notes.push_back(fmt::format("these keys are ignored, as in DLIO: {}", fmt::join(ignored, ", ")));
   std::sort(workload.notes.begin(), workload.notes.end());
   workload.notes.erase(std::unique(workload.notes.begin(), workload.notes.end()), workload.notes.end());
   return workload;

@@ -74,7 +74,7 @@ TEST_F(DlioWorkloadTest, SaysHowDataAreReadAndStepsTake) {
   EXPECT_DOUBLE_EQ(got->au, 0.9);
   EXPECT_TRUE(got->shuffles_files);
   EXPECT_TRUE(got->shuffles_samples);
-  EXPECT_TRUE(noted(*got, "model_size is without effect in DLIO"));
+  EXPECT_TRUE(noted(*got, "model_size has no effect in DLIO"));
   EXPECT_TRUE(noted(*got, "checkpoints are not written"));
   EXPECT_FALSE(noted(*got, "not generated")) << "it does not ask for that";
 }
@@ -294,7 +294,7 @@ TEST_F(DlioWorkloadTest, TakesOlderFilesAndSaysSo) {
       "train:\n computation_time: 0.103\n epoch: 5\nreader:\n batch_size: 64\n");
   ASSERT_TRUE(got.ok()) << got.error().what;
   EXPECT_EQ(got->name, "resnet50");
-  EXPECT_TRUE(noted(*got, "dataset.record_length is read by DLIO up to"));
+  EXPECT_TRUE(noted(*got, "dataset.record_length is for DLIO up to"));
   EXPECT_TRUE(noted(*got, "train.epoch has no effect"));
   EXPECT_NEAR(got->sample_bytes, 114660.07, 1e-6);
   EXPECT_EQ(got->epochs, 1U) << "as today's DLIO has it";
@@ -307,7 +307,7 @@ TEST_F(DlioWorkloadTest, RefusesWhatItDoesNotKnow) {
   refused("reader: {batch_size: -3}", "from 1 on");
   refused("train: {computation_time: fast}", "a number of seconds");
   refused("train: {computation_time: {mean: 1, type: weibull}}", "normal");
-  refused("metric: {au: 90}", "a part of 1");
+  refused("metric: {au: 90}", "a fraction from 0 to 1");
   refused("just words", "no sections");
   refused("a: [", "it.yaml");
   refused("reader: {batch_size: 3}", "++workload.SECTION.KEY=VALUE", {"reader.batch_size=4"});

@@ -41,7 +41,7 @@ Result<void> EpochCheckpoints::try_create() const {
   const Result<std::unique_ptr<Writer>> writer = tier_.backend->create(name_, model_.size());
   if (writer.ok()) return success();
   Error error = writer.error();
-  error.what = "no checkpoint can be written: " + error.what;
+  error.what = "cannot write a checkpoint: " + error.what;
   return error;
 }
 

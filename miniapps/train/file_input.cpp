@@ -58,7 +58,7 @@ Result<std::vector<uint64_t>> first_shape(Backend& backend, std::string_view obj
   Result<std::vector<uint64_t>> shape = hdf5_shape(backend, object, array);
   if (shape.ok() || shape.error().code != Errc::not_found || !backend.open(object).ok()) return shape;
   return make_error(Errc::invalid_argument, shape.error().what + "; " + std::string(app) +
-                                                " takes files as 'penstock generate " + std::string(app) +
+                                                " needs files as 'penstock generate " + std::string(app) +
                                                 "' makes them");
 }
 

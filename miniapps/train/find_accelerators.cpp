@@ -116,7 +116,7 @@ Error too_few_samples(const TrainPlan& plan) {
                     "'" + plan.corpus.name + "' has " + format_count(samples) +
                         (plan.ranks->size() == 1 ? " samples" : " samples for each rank") +
                         ", too few for two steps of --batch " + std::to_string(plan.batch) + " in one epoch" +
-                        (cold_cache ? ", after which no cache is cold" : "") +
+                        (cold_cache ? ", and the cache is cold only for one epoch" : "") +
                         (remedy.empty() ? "" : ": choose " + remedy));
 }
 
@@ -176,7 +176,7 @@ Result<bool> find_accelerators(TrainPlan& plan, const Run& run, const TrainOnce&
     trial.parameter("fed_so_far", search.most_fed * uint64_t(plan.ranks->size()));
     PENSTOCK_ASSIGN(const bool ended, keep(std::move(trial), !search.stuck,
                                            "the search ended early: " + search.result_so_far() +
-                                               "; the record has its last runs"));
+                                               "; the record contains its last runs"));
     return search.run_failed ? Result<bool>(ended) : fed.error();
   }
   trial.sample(train_metrics::kAcceleratorsFed, double(*fed) * plan.ranks->size());
@@ -193,10 +193,11 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   const double step_s = std::chrono::duration<double>(accelerator.nominal_step()).count();
   if (step_s <= 0)
     return make_error(Errc::invalid_argument,
-                      "--find-accelerators needs accelerators with a step: --accelerator emulated:step=10ms");
+                      "--find-accelerators needs a step time: --accelerator emulated:step=10ms");
   if (options.given("accelerators"))
-    return make_error(Errc::invalid_argument,
-                      "--find-accelerators finds how many there can be: leave out --accelerators");
+    return make_error(
+        Errc::invalid_argument,
+        "--find-accelerators searches for the number of accelerators: leave out --accelerators");
   for (const char* name : {"checkpoint-to", "checkpoint-every", "validation"})
     if (options.given(name))
       return make_error(Errc::invalid_argument,
@@ -204,11 +205,11 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   for (const char* name : {"jitter", "stdev"})
     if (request.accelerator.find(std::string(name) + "=") != std::string::npos)
       return make_error(Errc::invalid_argument,
-                        "--find-accelerators takes no {}, which makes accelerators wait for each other and "
-                        "not for the tier: leave it out",
+                        "--find-accelerators does not support {}, because accelerators would wait for each "
+                        "other and not for the tier: leave it out",
                         name);
   if (options.given("steps") && options.integer("steps") < 2)
-    return make_error(Errc::invalid_argument, "--find-accelerators needs runs of 2 --steps at least");
+    return make_error(Errc::invalid_argument, "--find-accelerators needs at least 2 --steps");
   if (!options.given("steps") && !options.given("epochs")) {
     request.limits = {.batches = std::max(kSearchSteps, uint64_t(std::ceil(kSearchTime.count() / step_s)))};
     request.enough_time = std::chrono::duration_cast<std::chrono::nanoseconds>(kSearchTime);
@@ -218,7 +219,7 @@ Result<void> request_search(const Options& options, const Accelerator& accelerat
   if (parse_cache_request(options.text("cache")) == CacheRequest::cold) request.limits.epochs = 1;
   request.searches_accelerators = true;
   if (request.required_utilization <= 0 || request.required_utilization > 1)
-    return make_error(Errc::invalid_argument, "--au is a fraction above 0 and up to 1, such as 0.9");
+    return make_error(Errc::invalid_argument, "--au must be a fraction above 0 and up to 1, such as 0.9");
   return success();
 }
 

@@ -120,15 +120,16 @@ Result<void> apply_override(Value document, const std::string& group, const std:
   const size_t equals = name.find('=');
   const std::string prefix = name.starts_with(kHydra) ? "" : group + ".";
   if (!name.starts_with(prefix) || (equals == std::string::npos && !removes))
-    return make_error(Errc::invalid_argument, "'" + argument + "' is no override: they are written ++" +
-                                                  group + ".SECTION.KEY=VALUE");
+    return make_error(Errc::invalid_argument,
+                      "'" + argument + "' is not an override: write ++" + group + ".SECTION.KEY=VALUE");
   const std::string_view path = name.substr(prefix.size(), equals - prefix.size());
   Value value(YAML::NodeType::Undefined);
   if (equals != std::string::npos) {
     PENSTOCK_ASSIGN(value, parse_value(argument, name.substr(equals + 1)));
   }
   if (removes && !name.starts_with(kHydra) && !has_value(document, path, value))
-    return make_error(Errc::invalid_argument, "'" + argument + "' removes what the workload does not have");
+    return make_error(Errc::invalid_argument,
+                      "'" + argument + "' removes a key that the workload does not have");
   set_value(document, path, removes ? Value(YAML::NodeType::Undefined) : value);
   return success();
 }
@@ -138,7 +139,7 @@ Result<Value> load(const std::filesystem::path& file, int depth = 0) {
   Value loaded = load_yaml(file);
   if (!loaded.IsMap())
     return make_error(Errc::invalid_argument,
-                      "'" + file.string() + "' is no workload: it has no sections such as 'dataset:'");
+                      "'" + file.string() + "' is not a workload: it has no sections such as 'dataset:'");
   PENSTOCK_TRY(resolve_yaml_keys(loaded));
   Value document(YAML::NodeType::Map);
   bool is_merged = false;
@@ -149,10 +150,9 @@ Result<Value> load(const std::filesystem::path& file, int depth = 0) {
       continue;
     }
     if (!entry.IsScalar() || depth == kDeepestDefaults)
-      return make_error(
-          Errc::invalid_argument,
-          "its list 'defaults' has an entry that only Hydra can resolve: write the workload that "
-          "DLIO composes (--cfg job) to a file, and give that");
+      return make_error(Errc::invalid_argument,
+                        "its list 'defaults' has an entry that only Hydra can resolve: write the workload "
+                        "that DLIO composes (--cfg job) to a file, and pass that file");
     std::filesystem::path base = file.parent_path() / entry.Scalar();
     if (base.extension() != ".yaml") base += ".yaml";
     PENSTOCK_ASSIGN(const Value of_base, load(base, depth + 1));

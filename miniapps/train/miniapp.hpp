@@ -37,7 +37,7 @@ inline constexpr OptionSpec kModelOption{
     .type = OptionType::size,
     .value = "SIZE",
     .fallback = "16MiB",
-    .help = "of a checkpoint: the weights and what the optimiser keeps of them"};
+    .help = "size of a checkpoint: the weights and the state of the optimiser"};
 
 // Describes one mini-app; each app registers one such object. `options` are the options of the app itself
 // (`--set KEY=VALUE`), in addition to the flags of `train`.

@@ -54,8 +54,8 @@ Result<Stores> open_stores(const StepSaving& saving, Communicator& ranks) {
   const Result<void> all_visible = most_stores[0] == stores->all.size()
                                        ? success()
                                        : make_error(Errc::io,
-                                                    "this rank does not see all the checkpoint stores that "
-                                                    "other ranks see: name tiers that all ranks share");
+                                                    "this rank does not see all checkpoint stores that other "
+                                                    "ranks see: name tiers that all ranks share");
   PENSTOCK_TRY(all_ok(ranks, all_visible));
   return stores;
 }
@@ -71,9 +71,8 @@ Error no_checkpoint_error(const StepSaving& saving, const Restart& restart) {
   if (!restart.rejected.empty()) {
     const RejectedCheckpoint& first = restart.rejected.front();
     what = "no checkpoint of run '" + saving.policy.run + "' on " + tier_texts(saving) +
-           " can be restored: " + std::to_string(restart.rejected.size()) +
-           " were found wrong, the newest (" + folder_of(first.id) + " on '" + first.tier +
-           "'): " + first.why;
+           " can be restored: " + std::to_string(restart.rejected.size()) + " are damaged, the newest (" +
+           folder_of(first.id) + " on '" + first.tier + "'): " + first.why;
   }
   return make_error(Errc::not_found, what);
 }
@@ -124,7 +123,7 @@ void describe_work(const TrainPlan& plan, TrainerState& state) {
 Result<void> check_resumable(const TrainPlan& plan) {
   const CheckpointManifest& manifest = plan.saving->resumed->manifest;
   const auto refuse = [&](const std::string& why) {
-    return make_error(Errc::invalid_argument, "run '" + manifest.run + "' cannot go on here: " + why);
+    return make_error(Errc::invalid_argument, "run '" + manifest.run + "' cannot be resumed here: " + why);
   };
   const TrainerState& saved = manifest.trainer;
   TrainerState current;
@@ -143,20 +142,20 @@ Result<void> check_resumable(const TrainPlan& plan) {
                     std::to_string(current.step_samples) + " (--batch times --accelerators)");
   }
   if (manifest.trainer.seed != plan.seed)
-    return refuse("its order is that of another seed: add --seed " + std::to_string(manifest.trainer.seed));
+    return refuse("it used another seed: add --seed " + std::to_string(manifest.trainer.seed));
   if (plan.accelerator.starts_with("cpu"))
-    return refuse("what --accelerator cpu learns is not in a checkpoint: choose another --accelerator");
+    return refuse(
+        "checkpoints do not contain the weights that --accelerator cpu trains: choose another --accelerator");
   const uint64_t samples =
       plan.files() != nullptr ? plan.files()->samples->samples() : plan.corpus.manifest.samples();
   if (manifest.trainer.consumed > samples)
-    return refuse("it had used " + std::to_string(manifest.trainer.consumed) +
+    return refuse("it had consumed " + std::to_string(manifest.trainer.consumed) +
                   " samples of an epoch, and this corpus has " + std::to_string(samples));
   const auto ranks = uint64_t(plan.ranks->size());
   const bool shared_order = plan.shuffle == Shuffle::none || plan.shuffle == Shuffle::global;
   if (manifest.ranks == ranks || (shared_order && plan.files() == nullptr)) return success();
-  return refuse("it ran over " + std::to_string(manifest.ranks) + " ranks, each of which had " +
-                (plan.files() != nullptr ? "files" : "an order") +
-                " of its own: start the same number of ranks");
+  return refuse("it used " + std::to_string(manifest.ranks) + " ranks, each with its own " +
+                (plan.files() != nullptr ? "files" : "order") + ": start the same number of ranks");
 }
 
 }  // namespace
@@ -213,7 +212,7 @@ Result<void> check_unused(const StepSaving& saving, Communicator& ranks) {
       if (found.empty()) continue;
       return make_error(Errc::invalid_argument,
                         "run '" + saving.policy.run + "' has checkpoints on '" + store->tier().name +
-                            "' already: add --resume to go on with it, or --run NAME to begin another one");
+                            "' already: add --resume to continue it, or --run NAME to start another run");
     }
     return success();
   };
@@ -229,7 +228,7 @@ Result<std::string> find_run(TrainPlan& plan) {
   PENSTOCK_ASSIGN(saving.resumed, resume_run(saving, *plan.ranks));
   plan.limits.start = saving.resumed->start();
   PENSTOCK_TRY(check_resumable(plan));
-  return "run '" + saving.policy.run + "' goes on behind step " +
+  return "run '" + saving.policy.run + "' resumes after step " +
          std::to_string(saving.resumed->manifest.id.step) + ", from '" + saving.resumed->tier + "'";
 }
 

@@ -54,7 +54,7 @@ Result<uint64_t> bytes_of_steps(std::istream& log, const std::string& path, uint
   if (last_step && *last_step + 1 < steps)
     return make_error(Errc::invalid_argument,
                       "'" + path + "' cannot be continued: it ends with step " + std::to_string(*last_step) +
-                          ", counted from 0, and the training goes on with step " + std::to_string(steps) +
+                          ", counted from 0, and the training continues with step " + std::to_string(steps) +
                           ". Name another --sample-log for the rest, or remove it");
   return kept_bytes;
 }

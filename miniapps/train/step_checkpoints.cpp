@@ -109,7 +109,7 @@ Result<void> StepCheckpoints::drain() {
   drain_time_s_ = std::chrono::duration<double>(Clock::now() - since).count();
   if (last_result.ok() || last_result.error().code != Errc::timed_out || !saving_.fast) return last_result;
   Error error = last_result.error();
-  error.what += "; to go on: " + drain_command(*saving_.fast, saving_.slow, saving_.policy.run);
+  error.what += "; to continue: " + drain_command(*saving_.fast, saving_.slow, saving_.policy.run);
   return error;
 }
 

@@ -98,17 +98,17 @@ Result<void> take_checkpoints(const Options& options, TrainRequest& request) {
     if (!request.app->writes_checkpoints)
       return make_error(Errc::invalid_argument,
                         "--checkpoint-to alone has no effect on '" + std::string(request.app->name) +
-                            "', which writes none after epochs: add --checkpoint-every N");
+                            "', which writes no checkpoints after epochs: add --checkpoint-every N");
     PENSTOCK_ASSIGN(request.checkpoint_tier, open_tier(options.text("checkpoint-to"), request.named_tiers));
     return success();
   }
   if (options.given("tier"))
     return make_error(Errc::invalid_argument,
-                      "checkpoints are of one training, and each --tier is one more: leave it out");
+                      "checkpoints need a single training, and each --tier adds one: leave out --tier");
   if (options.text("on-error") == "skip")
     return make_error(Errc::invalid_argument,
-                      "a checkpoint counts the samples that were used, which does not give the position in "
-                      "the order once some were replaced: leave out --on-error skip");
+                      "with skipped samples, a checkpoint cannot store the position in the epoch: leave out "
+                      "--on-error skip");
   return success();
 }
 

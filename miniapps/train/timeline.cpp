@@ -160,7 +160,7 @@ Result<void> take_timeline(const Options& options, TrainRequest& request) {
   PENSTOCK_TRY(timeline_format(request.timeline));
   if (request.searches_accelerators)
     return make_error(Errc::invalid_argument,
-                      "a search is many runs and --timeline shows one: leave out --find-accelerators");
+                      "--timeline shows one run, and --find-accelerators makes many: leave out one");
   return success();
 }
 
@@ -169,9 +169,10 @@ void record_timeline(const TimelineFigures& figures, const TrainRequest& request
   trial.sample(train_metrics::kDroppedSpans, double(figures.dropped));
   if (figures.dropped > 0) {
     request.warn("the timeline lacks " + format_count(figures.dropped) + " of " +
-                 format_count(figures.spans + figures.dropped) + " spans, for which --timeline-memory " +
+                 format_count(figures.spans + figures.dropped) +
+                 " spans that did not fit into --timeline-memory " +
                  format_size(request.timeline_memory_bytes) +
-                 " had no room: its merged times are unknown; raise --timeline-memory");
+                 ": its merged times are unknown; raise --timeline-memory");
     return;
   }
   const auto bytes = double(figures.read_bytes);

@@ -54,14 +54,13 @@ Result<void> check_decode(const MiniAppInfo& app, const std::string& decode, con
   if (!app.takes_pictures || decode == "full") return success();
   const std::string_view codec = payload_codec(corpus.manifest.facts().codec);
   if (codec == "mixed")
-    notes.push_back("'" + corpus.name + "' holds several kinds of samples: --decode " + decode +
+    notes.push_back("'" + corpus.name + "' contains several kinds of samples: --decode " + decode +
                     " is for JPEG, and PNG is decoded whole");
   if (codec != "png") return success();
-  return make_error(Errc::invalid_argument, "'" + corpus.name +
-                                                "' holds png samples, which are decoded whole: leave out "
-                                                "--decode " +
-                                                decode +
-                                                (decode == "crop" ? ", and add --set crop=random" : ""));
+  return make_error(Errc::invalid_argument,
+                    "'" + corpus.name +
+                        "' contains PNG samples, which are always decoded whole: leave out --decode " +
+                        decode + (decode == "crop" ? ", and add --set crop=random" : ""));
 }
 
 // Opens the data of a training. With --workload, a folder without a manifest is scanned (unless --manifest is
@@ -121,7 +120,7 @@ std::vector<std::string> compare_with_workload(const TrainPlan& plan) {
     differences.push_back("the workload's samples have " + format_size(uint64_t(described_bytes)) +
                           " (record_length_bytes), those of '" + corpus.name + "' " +
                           format_size(uint64_t(mean_bytes)) +
-                          " on average: its step time belongs to samples of another size");
+                          " on average: its step time is for samples of another size");
   return differences;
 }
 
@@ -130,11 +129,11 @@ std::vector<std::string> note_omissions(const TrainPlan& plan) {
   const std::string app(plan.app->name);
   const FileInput* const files = plan.files();
   if (files != nullptr && files->validation && !files->validation->at_the_end && plan.limits.epochs == 1)
-    notes.push_back("'" + app + "' validates between epochs, of which there is one: nothing is validated");
+    notes.push_back("'" + app + "' validates between epochs, and there is only one: nothing is validated");
   if (plan.app->writes_checkpoints && !plan.checkpoint_tier && !plan.saving)
     notes.push_back("without --checkpoint-to DIR '" + app + "' writes no checkpoints");
   if (files == nullptr && plan.corpus.manifest.facts().label_names.empty())
-    notes.push_back("'" + plan.corpus.name + "' has no labels: its batches carry none");
+    notes.push_back("'" + plan.corpus.name + "' has no labels, so its batches have none");
   return notes;
 }
 

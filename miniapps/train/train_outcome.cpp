@@ -72,11 +72,10 @@ void add_verdict(const TrainOutcome& outcome, const TrainPlan& plan, Trial& tria
   if (!is_early && overshoot <= plan.overshoot_tolerance()) return;
   const std::string reason =
       is_early ? "the median step ended " + format_percent(-overshoot) +
-                     " early: the work of burn=cpu was measured while the processors were not free, so it is "
-                     "too little"
+                     " early: burn=cpu was calibrated while the CPUs were busy, so it does too little work"
                : "the median step ended " + format_percent(overshoot) +
                      " late: this machine was too busy to emulate the accelerator" +
-                     (plan.threads > 1 ? " (fewer --threads leave it a processor)" : "");
+                     (plan.threads > 1 ? " (lower --threads so that one CPU is free for it)" : "");
   if (!plan.searches_accelerators) plan.warn(reason);
   trial.verdict(Verdict::client_bound, reason);
 }

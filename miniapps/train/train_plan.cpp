@@ -33,7 +33,7 @@ Result<Options> app_options(const MiniAppInfo& app, const std::vector<std::strin
   for (const std::string& assignment : assignments) {
     const size_t equals = assignment.find('=');
     if (equals == 0 || equals == std::string::npos)
-      return make_error(Errc::invalid_argument, "--set takes KEY=VALUE, not '" + assignment + "'");
+      return make_error(Errc::invalid_argument, "--set needs KEY=VALUE, not '" + assignment + "'");
     // field=NAME is a setting of the scan (corpus_request()); no app has an option of this name.
     std::string key = assignment.substr(0, equals);
     if (key != "field") pairs.push_back({std::move(key), assignment.substr(equals + 1)});
@@ -67,11 +67,11 @@ Result<std::vector<std::string>> take_defaults(const CommandContext& context, Tr
   }
   if (options.given("workload"))
     return make_error(Errc::invalid_argument, "--workload has no effect on '" + std::string(app.name) +
-                                                  "', which is described by flags: leave it out");
+                                                  "', which uses flags: leave it out");
   if (!overrides.empty())
     return make_error(
         Errc::invalid_argument,
-        "'" + overrides.front() + "' is one word too many: options of the app are given as --set KEY=VALUE");
+        "'" + overrides.front() + "' is an unexpected argument: pass options of the app as --set KEY=VALUE");
   request.batch = app.defaults.batch;
   request.prefetch = app.defaults.prefetch;
   request.accelerator = app.defaults.accelerator;
@@ -122,14 +122,14 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
     if (!app.takes_pictures && options.given(name))
       return make_error(Errc::invalid_argument, "--" + std::string(name) + " has no effect on '" +
                                                     std::string(app.name) +
-                                                    "', which decodes no pictures: leave it out");
+                                                    "', which does not decode images: leave it out");
   PENSTOCK_ASSIGN(request.decode, parse_decode(options.text("decode")));
   PENSTOCK_ASSIGN(request.resize, parse_resize(options.text("resize")));
   if (app.plan_files == nullptr) {
     PENSTOCK_TRY(app.make(request));  // only to report wrong options of the app early
     if (options.given("validation"))
       return make_error(Errc::invalid_argument, "--validation has no effect on '" + std::string(app.name) +
-                                                    "', which only trains: leave it out");
+                                                    "', which has no validation: leave it out");
   }
   PENSTOCK_TRY(take_checkpoints(options, request));
   PENSTOCK_ASSIGN(request.accelerators, bounded_option(options, "accelerators", kMostAccelerators, 1));
@@ -146,7 +146,7 @@ Result<TrainRequest> parse_request(const CommandContext& context, const MiniAppI
   PENSTOCK_ASSIGN(request.prefetch, bounded_option(options, "prefetch", kUnbounded, request.prefetch));
   if (app.in_memory && request.prefetch != 0)
     return make_error(Errc::invalid_argument, "--prefetch has no effect on '" + std::string(app.name) +
-                                                  "', whose samples are all in memory: leave it out");
+                                                  "', which holds all samples in memory: leave it out");
   const uint64_t cpu_count = std::min<uint64_t>(usable_cpus(), kMostThreads);
   PENSTOCK_ASSIGN(request.threads, bounded_option(options, "threads", kMostThreads,
                                                   request.threads != 0 ? request.threads : cpu_count));

@@ -136,7 +136,7 @@ std::string alternation_sentence(const Record& record) {
   if (parameter_text(record, "prefetch") != "0" || !input_wait || !wall || !steps || step_s.value_or(0) <= 0)
     return "";
   return fmt::format(
-      "Without prefetching input and steps alternate on {}: {} of input and {} of steps make {}.\n",
+      "Without prefetch, input and steps alternate on {}: {} of input plus {} of steps take {}.\n",
       tier_name(record), format_seconds(*input_wait), format_seconds(*steps * *step_s),
       format_seconds(*wall));
 }
@@ -149,11 +149,11 @@ std::string saving_sentence(const Record& record, const Output& output) {
   const std::optional<double> durable_s = metric_value(record, train_metrics::kTimeToDurable);
   const std::optional<double> final_drain_s = metric_value(record, train_metrics::kFinalize);
   return fmt::format(
-      "{} checkpoints of {} held the training on {} for {} each (median){}{}.\n",
+      "{} checkpoints of {} blocked the training on {} for {} each (median){}{}.\n",
       cell(record, saving_metrics::kSaves, whole_text), format_bytes(*bytes, output), tier_name(record),
       format_seconds(*block_s),
-      durable_s ? fmt::format(", and were durable after {}", format_seconds(*durable_s)) : "",
-      final_drain_s ? fmt::format("; the drain behind the last step took {}", format_seconds(*final_drain_s))
+      durable_s ? fmt::format(", and became durable after {}", format_seconds(*durable_s)) : "",
+      final_drain_s ? fmt::format("; the drain after the last step took {}", format_seconds(*final_drain_s))
                     : "");
 }
 

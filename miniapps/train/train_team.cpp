@@ -128,9 +128,9 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
   PENSTOCK_TRY(plan.ranks->all_reduce(std::span(minima), Reduction::min));
   PENSTOCK_TRY(plan.ranks->all_reduce(std::span(maxima), Reduction::max));
   if (minima == maxima) return success();
-  return make_error(
-      Errc::invalid_argument,
-      "the ranks were started with different flags: only paths may differ, so give all ranks the same");
+  return make_error(Errc::invalid_argument,
+                    "the ranks were started with different flags: pass the same flags to all ranks (only "
+                    "paths may differ)");
 }
 
 Result<TrainOutcome> joined(Communicator& ranks, const TrainOutcome& mine) {
@@ -227,7 +227,7 @@ Result<void> record_input_alone(Communicator& ranks, const std::vector<TrainingR
     const Result<void> all_ran = all_ok(ranks, part.failure ? Result<void>(*part.failure) : success());
     if (!all_ran.ok()) {
       Error error = all_ran.error();
-      error.what = "after the training, while the input alone was measured: " + error.what;
+      error.what = "after the training, while measuring the input alone: " + error.what;
       trial.fail(error);
       return success();
     }

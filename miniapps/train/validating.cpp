@@ -33,8 +33,9 @@ Result<std::unique_ptr<Validating>> Validating::make(const Validation& how, Back
                         settings.ranks);
   if (sampler.per_epoch() == 0)
     return make_error(Errc::invalid_argument, "there are " + std::to_string(files.samples_of_object.size()) +
-                                                  " files to validate on, too few for " +
-                                                  std::to_string(settings.ranks) + " ranks: start fewer");
+                                                  " validation files, too few for " +
+                                                  std::to_string(settings.ranks) +
+                                                  " ranks: start fewer ranks");
   ValidatingSettings fitted = settings;
   fitted.batch = std::min<uint64_t>(settings.batch, sampler.per_epoch() * files.smallest_sample_count());
   PENSTOCK_ASSIGN(

@@ -67,7 +67,7 @@ TEST_F(FullTier, Row14NoSpaceOnSlowMidDrain) {
   EXPECT_TRUE(outcome.saves[0].ok());
   ASSERT_FALSE(outcome.saves[1].ok()) << "nothing that is not durable makes room";
   EXPECT_EQ(outcome.saves[1].error().code, Errc::timed_out);
-  EXPECT_NE(outcome.saves[1].error().what.find("the drain says"), std::string::npos);
+  EXPECT_NE(outcome.saves[1].error().what.find("the error of the drain"), std::string::npos);
   EXPECT_GE(outcome.counts.drain_failures, 2U) << "it tries again";
   EXPECT_EQ(restart_step(), 20U);
   expect_nothing_lost();

@@ -96,8 +96,8 @@ HtmlTable block_table(const std::string& title, const std::vector<SavingRuns>& r
 HtmlTable lost_table(const std::string& title, const std::vector<SavingRuns>& rows) {
   HtmlTable table("Work lost on average by a failure, " + title,
                   {{"saved", Kind::words, ""},
-                   {"processes end", Kind::number, ""},
-                   {"the node is lost", Kind::number, "with its fast tier"},
+                   {"processes are killed", Kind::number, ""},
+                   {"the node fails", Kind::number, "with its fast tier"},
                    {"power fails", Kind::number, "takes what is in memory alone"},
                    {"save every (Young)", Kind::number, "what loses least at the mean time between failures"},
                    {"(Daly)", Kind::number, ""}});

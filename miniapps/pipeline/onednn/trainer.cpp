@@ -345,11 +345,11 @@ auto catch_dnnl_errors(Action action) -> decltype(action()) {
   try {
     return action();
   } catch (const dnnl::error& error) {
-    const std::string what = std::string("training by oneDNN: ") + error.what();
+    const std::string what = std::string("training with oneDNN: ") + error.what();
     if (error.status == dnnl_out_of_memory) return make_error(Errc::exhausted, what);
     return make_error(error.status == dnnl_unimplemented ? Errc::unsupported : Errc::internal, what);
   } catch (const std::bad_alloc&) {
-    return make_error(Errc::exhausted, "training needs more memory than there is: choose a smaller --batch");
+    return make_error(Errc::exhausted, "training needs more memory than available: choose a smaller --batch");
   }
 }
 
@@ -369,7 +369,7 @@ Result<void> set_threads(unsigned threads) {
   void* const set_num_threads = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads");
   if (set_num_threads == nullptr)
     return make_error(Errc::unsupported,
-                      "the number of threads of this oneDNN cannot be set: leave out threads=");
+                      "this oneDNN does not allow setting the number of threads: leave out threads=");
   reinterpret_cast<void (*)(int)>(set_num_threads)(int(threads));
   return success();
 }
