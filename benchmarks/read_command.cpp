@@ -46,13 +46,13 @@ constexpr OptionSpec kReadOptions[] = {
     {.name = "tier",
      .role = OptionRole::target,
      .value = "TIER",
-     .help = "one more tier that holds the same objects (`penstock copy`), measured after the corpus's own",
+     .help = "also measure this tier, which must have a copy of the corpus (see penstock copy)",
      .group = "Corpus",
      .repeated = true},
     {.name = "only-tiers",
      .role = OptionRole::target,
      .type = OptionType::flag,
-     .help = "leave the corpus's own place out",
+     .help = "measure only the --tier tiers, not the corpus's own tier",
      .group = "Corpus"},
     kOverlayOption,
     {.name = "threads",
@@ -60,7 +60,7 @@ constexpr OptionSpec kReadOptions[] = {
      .type = OptionType::list,
      .value = "LIST",
      .fallback = "1,2,4,8",
-     .help = "workers that read and decode, one row each",
+     .help = "thread counts for reading and decoding; one row per number",
      .group = "Reading",
      .at_least = 1},
     {.name = "depth",
@@ -68,7 +68,7 @@ constexpr OptionSpec kReadOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "1",
-     .help = "reads that each thread keeps in flight",
+     .help = "queue depth: reads in flight per thread",
      .group = "Reading",
      .alias = "iodepth",
      .at_least = 1},
@@ -77,24 +77,23 @@ constexpr OptionSpec kReadOptions[] = {
      .type = OptionType::choice,
      .value = "shuffled|sequential|physical",
      .fallback = "shuffled",
-     .help =
-         "shuffled: anew every pass, from the seed; sequential: as in the manifest; physical: shuffled, then "
-         "--window samples at a time as they lie on the device",
+     .help = "shuffled: a new order in every pass, from the seed; sequential: manifest order; physical: "
+             "shuffled, then sorted by device position within each --window",
      .group = "Reading"},
     {.name = "window",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "1024",
-     .help = "of --order physical: samples sorted at a time, where the file system tells by extent, else by "
-             "inode",
+     .help = "with --order physical: number of samples to sort at a time (by extent if the file system "
+             "reports it, else by inode)",
      .group = "Reading",
      .at_least = 1},
     {.name = "block",
      .role = OptionRole::work,
      .type = OptionType::size,
      .value = "SIZE",
-     .help = "read blocks of this size, whole ones of every object, in place of the samples",
+     .help = "read fixed-size blocks instead of whole samples (partial tail blocks are skipped)",
      .group = "Reading",
      .at_least = 1},
     {.name = "decode",
@@ -102,42 +101,43 @@ constexpr OptionSpec kReadOptions[] = {
      .type = OptionType::choice,
      .value = "none|full",
      .fallback = "none",
-     .help = "full: every sample, JPEG or PNG, to RGB, by the thread that read it",
+     .help = "full: decode every JPEG or PNG sample to RGB in the thread that read it",
      .group = "Reading"},
     {.name = "on-error",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "fail|skip",
      .fallback = "fail",
-     .help = "what a sample that cannot be read or decoded does",
+     .help = "unreadable or undecodable samples: end the run, or count and skip them",
      .group = "Reading"},
     {.name = "verify",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "check checksums in the measured repeats too, and count the time; the warm-up pass does so "
-             "unless samples must be unpacked",
+     .help = "verify checksums during measured repeats as well (adds to the time); the warm-up pass verifies "
+             "them anyway, unless samples are compressed",
      .group = "Reading"},
     {.name = "cache",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "cold|warm|asis",
      .fallback = "warm",
-     .help = "state of the page cache before every repeat, proven where the kernel tells; asis: as it "
-             "happens to be",
+     .help = "state of the page cache before every repeat, verified with the kernel if possible; asis: leave "
+             "it unchanged",
      .group = "Cache"},
     {.name = "cold-by",
      .role = OptionRole::work,
      .type = OptionType::choice,
      .value = "evict|drop",
      .fallback = "evict",
-     .help = "evict: the corpus's files; drop: the whole machine's page cache and metadata (root)",
+     .help = "how to empty the cache. evict: only the corpus's files; drop: the page cache and metadata of "
+             "the whole machine (root)",
      .group = "Cache"},
     {.name = "repeat",
      .role = OptionRole::repeat,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "3",
-     .help = "repeats of every row, in random order, after a pass that is thrown away",
+     .help = "number of repeats of every row, in random order, after a discarded warm-up pass",
      .group = "Duration",
      .at_least = 1},
     {.name = "min-time",
@@ -145,73 +145,72 @@ constexpr OptionSpec kReadOptions[] = {
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "2s",
-     .help = "a repeat takes as many whole passes as last this long, or is marked short; unless given, no "
-             "more than 90% of --duration",
+     .help = "minimum time of a repeat, which consists of whole passes; shorter repeats are marked short "
+             "(default: at most 90% of --duration)",
      .group = "Duration"},
     {.name = "duration",
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "a repeat takes exactly this long, wherever the pass stands; one that ends before --min-time is "
-             "marked short",
+     .help = "exact time of a repeat, which may end within a pass; shorter than --min-time is marked short",
      .group = "Duration"},
     {.name = "stonewall",
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "as --duration, and then each rank goes on until it has read as many samples as the most "
-             "advanced had by then",
+     .help = "like --duration; then each rank continues until it has read the same number of samples as the "
+             "fastest rank",
      .group = "Duration"},
     {.name = "rate",
      .role = OptionRole::work,
      .value = "N/s[,poisson]",
-     .help = "an open loop: N samples per second are due on all threads together, whether the tier keeps "
-             "up or not, evenly or "
-             "at random; a latency counts from when its sample is due. A repeat lasts --duration, else "
-             "--min-time; leaves baseline and ceiling out",
+     .help = "open loop: issue N samples/s in total, evenly or Poisson-distributed, regardless of "
+             "completions; latency is measured from the scheduled time. A repeat lasts --duration, else "
+             "--min-time; no baseline and ceiling",
      .group = "Duration"},
     {.name = "ramp",
      .role = OptionRole::work,
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "0s",
-     .help = "what completes in this time at the start of a repeat is thrown away",
+     .help = "discard samples that complete within this time after the start of a repeat",
      .group = "Duration"},
     {.name = "collective",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "all ranks read each object together, each its part (back end mpiio), one read after the other",
+     .help = "collective reads: all ranks read each object together, each rank its part (back end mpiio), "
+             "one object at a time",
      .group = "Ranks"},
     {.name = "rank-shift",
      .role = OptionRole::work,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "0",
-     .help = "over several ranks: a rank reads in a pass what the rank N after it read in the pass before; "
-             "leaves baseline and ceiling out",
+     .help = "shift data between ranks by N in each pass, to defeat client caches (IOR -C); no baseline and "
+             "ceiling",
      .group = "Ranks",
      .at_least = 0},
     {.name = "no-baseline",
      .role = OptionRole::repeat,
      .type = OptionType::flag,
-     .help = "leave out the simplest loop on the same work",
+     .help = "do not measure the baseline, a simple read loop on the same work (saves time)",
      .group = "Yardsticks"},
     {.name = "no-ceiling",
      .role = OptionRole::repeat,
      .type = OptionType::flag,
-     .help = "leave out the probe ladder",
+     .help = "do not measure the ceiling, a series of probes (saves time)",
      .group = "Yardsticks"},
     {.name = "accelerator-rate",
      .role = OptionRole::output,
      .type = OptionType::real,
      .value = "N",
-     .help = "images per second of one accelerator, for how many of them a tier could feed (200 if absent)",
+     .help = "images/s of one accelerator, to calculate how many accelerators a tier can feed (default 200)",
      .group = "Output",
      .at_least = 1},
     {.name = "live-csv",
      .role = OptionRole::output,
      .value = "FILE",
-     .help = "a line a second while running: time,tier,threads,files_per_s,mib_per_s",
+     .help = "write one line per second during the run: time,tier,threads,files_per_s,mib_per_s",
      .group = "Output"},
 };
 
@@ -232,11 +231,13 @@ Result<void> check_ranks(const Options& line, int ranks) {
     return make_error(Errc::invalid_argument,
                       "--rank-shift needs several ranks: start it with mpirun or srun");
   if (shift != 0 && shift % ranks == 0)
-    return make_error(Errc::invalid_argument,
-                      "--rank-shift {}: over {} ranks each would read its own part again", shift, ranks);
+    return make_error(
+        Errc::invalid_argument,
+        "--rank-shift {}: with {} ranks, each rank would read its own part again; choose another number",
+        shift, ranks);
   if (ranks > 1 && !line.text("live-csv").empty())
     return make_error(Errc::invalid_argument,
-                      "--live-csv follows one process: leave it out under a launcher");
+                      "--live-csv works for one process: leave it out under a launcher");
   return success();
 }
 
@@ -244,7 +245,7 @@ Result<void> parse_threads(const Options& line, ReadOptions& options) {
   options.threads.clear();
   for (const uint64_t threads : line.list("threads")) {
     if (threads > kMostThreads)
-      return make_error(Errc::invalid_argument, "--threads {}: at most {} are of use", threads, kMostThreads);
+      return make_error(Errc::invalid_argument, "--threads {}: use at most {}", threads, kMostThreads);
     const unsigned count = unsigned(threads);
     if (std::find(options.threads.begin(), options.threads.end(), count) == options.threads.end())
       options.threads.push_back(count);
@@ -252,8 +253,9 @@ Result<void> parse_threads(const Options& line, ReadOptions& options) {
   const uint64_t most_threads = options.most_threads();
   const uint64_t depth = uint64_t(line.integer("depth"));
   if (depth > kMostInFlight / most_threads)
-    return make_error(Errc::invalid_argument, "--depth {} with {} threads: at most {} reads in flight in all",
-                      depth, most_threads, kMostInFlight);
+    return make_error(Errc::invalid_argument,
+                      "--depth {} with {} threads: use at most {} reads in flight in total", depth,
+                      most_threads, kMostInFlight);
   options.depth = unsigned(depth);
   return success();
 }
@@ -266,9 +268,10 @@ Result<void> parse_order_and_cache(const Options& line, ReadOptions& options) {
   options.sort_window = uint64_t(line.integer("window"));
   options.cache = parse_cache_request(line.text("cache"));
   if (line.given("cold-by") && options.cache != CacheRequest::cold)
-    return make_error(Errc::invalid_argument, "--cold-by sets how the cache is emptied: add --cache cold");
+    return make_error(Errc::invalid_argument, "--cold-by has no effect without --cache cold: add it");
   if (line.given("window") && options.order != SampleOrder::physical)
-    return make_error(Errc::invalid_argument, "--window is of --order physical: add that, or leave it out");
+    return make_error(Errc::invalid_argument,
+                      "--window has no effect without --order physical: add that, or leave it out");
   options.cold_method = line.text("cold-by") == "drop" ? ColdMethod::drop : ColdMethod::evict;
   return success();
 }
@@ -300,8 +303,8 @@ Result<void> parse_collective(const Options& line, ReadOptions& options) {
     return success();
   return make_error(
       Errc::invalid_argument,
-      "--collective reads one sample at a time on every rank, in whole passes: leave --threads, "
-      "--depth, --duration, --stonewall and --order physical out; use more ranks for more readers");
+      "--collective reads one sample at a time on every rank, in whole passes: leave out --threads, --depth, "
+      "--duration, --stonewall and --order physical; for more readers, start more ranks");
 }
 
 // Reads the options of an open loop. With --rate, a repeat lasts a given time instead of whole passes. At a
@@ -311,8 +314,8 @@ Result<void> parse_rate(const Options& line, ReadOptions& options) {
   PENSTOCK_ASSIGN(options.open_loop, parse_open_loop(line.text("rate")));
   if (options.depth > 1 || options.collective)
     return make_error(Errc::invalid_argument,
-                      "--rate has one read in flight of each thread: leave --depth and --collective out; "
-                      "--threads is how many reads may overlap");
+                      "--rate keeps one read in flight per thread: leave out --depth and --collective; "
+                      "--threads sets how many reads may overlap");
   options.measure_baseline = options.measure_ceiling = false;
   if (time_limit(options.end).count() != 0) return success();
   options.end = with_time_limit(options.end, options.min_time);
@@ -409,7 +412,7 @@ Result<OpenLoop> parse_open_loop(std::string_view text) {
       loop.per_second <= kMostSamplesPerS)
     return loop;
   return make_error(Errc::invalid_argument,
-                    "--rate: '{}' is no number of samples a second, such as 500, 2.5k/s or 500/s,poisson",
+                    "--rate: '{}' is not a number of samples per second: write 500, 2.5k/s or 500/s,poisson",
                     text);
 }
 
@@ -438,14 +441,14 @@ Result<ReadOptions> parse_read_options(const CommandContext& context) {
 
 const CommandInfo command_read{
     .name = "read",
-    .summary = "how fast threads read a corpus's samples from its tiers, cold or warm, raw or decoded",
+    .summary = "measure how fast threads read a corpus from storage tiers, cold or warm, raw or decoded",
     .options = kReadOptions,
     .run = run_read,
     .synopsis = "penstock read CORPUS [--tier TIER]... [--threads LIST] [--cache cold|warm|asis] [options]",
     .examples =
         {"penstock read corpora/imagenet --cache cold     # 1, 2, 4 and 8 threads, evicted before each "
          "repeat",
-         "penstock read ~/photos --scan --decode full --threads 2     # somebody else's JPEGs, decoded"},
+         "penstock read ~/photos --scan --decode full --threads 2     # any folder of JPEGs, decoded"},
     .arguments = "CORPUS",
     .measures = true,
     .runs_on_ranks = true,

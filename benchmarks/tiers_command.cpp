@@ -34,20 +34,20 @@ constexpr OptionSpec kTiersOptions[] = {
     {.name = "tier",
      .role = OptionRole::target,
      .value = "TIER",
-     .help = "look at this one; without it, at those found by looking",
+     .help = "show this tier (default: all tiers that are found)",
      .group = "Tiers",
      .repeated = true},
     {.name = "probe",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "measure what each can do, on files of its own that it takes away again",
+     .help = "measure each tier with temporary files, removed afterwards",
      .group = "Probe"},
     {.name = "threads",
      .role = OptionRole::work,
      .type = OptionType::list,
      .value = "LIST",
      .fallback = "1,4",
-     .help = "clients of the probe, in each rank; one record each",
+     .help = "number of clients per rank; one record per number",
      .group = "Probe",
      .at_least = 1},
     {.name = "probe-size",
@@ -55,21 +55,21 @@ constexpr OptionSpec kTiersOptions[] = {
      .type = OptionType::size,
      .value = "SIZE",
      .fallback = "256MiB",
-     .help = "of the large files of a rank together, and as much again of small ones",
+     .help = "total size of large files per rank; the same again for small files",
      .group = "Probe",
      .at_least = 1 << 20},
     {.name = "blocks",
      .role = OptionRole::work,
      .value = "SIZE,...",
      .fallback = "4KiB,128KiB",
-     .help = "of random reads, and of writes, which have 1 MiB as well",
+     .help = "block sizes of random reads and of writes (writes also with 1 MiB)",
      .group = "Probe"},
     {.name = "depths",
      .role = OptionRole::work,
      .type = OptionType::list,
      .value = "LIST",
      .fallback = "1,8,32",
-     .help = "what each client keeps in flight: random reads, small files read, and as threads files written",
+     .help = "queue depths per client (for writes: concurrent writer threads)",
      .group = "Probe",
      .at_least = 1},
     {.name = "cache",
@@ -84,14 +84,14 @@ constexpr OptionSpec kTiersOptions[] = {
      .type = OptionType::duration,
      .value = "TIME",
      .fallback = "2s",
-     .help = "how long each repeat of each probe lasts",
+     .help = "time of each repeat of each probe",
      .group = "Probe"},
     {.name = "repeat",
      .role = OptionRole::repeat,
      .type = OptionType::integer,
      .value = "N",
      .fallback = "3",
-     .help = "repeats of each probe",
+     .help = "number of repeats of each probe",
      .group = "Probe",
      .at_least = 1},
 };
@@ -115,7 +115,7 @@ std::string escape_commas(const std::string& path) {
 // nothing is mounted there, the probe would measure another device.
 Result<void> check_exists(const Tier& tier, bool exists) {
   if (exists || !tier.backend->native_path("")) return success();
-  return make_error(Errc::invalid_argument, "no folder '{}' to probe: make it, or name one that is there",
+  return make_error(Errc::invalid_argument, "folder '{}' does not exist: create it, or name an existing one",
                     tier.root);
 }
 
@@ -203,7 +203,7 @@ Result<std::vector<uint64_t>> parse_block_sizes(std::string_view text, uint64_t 
     const std::string_view word = text.substr(0, text.find(','));
     PENSTOCK_ASSIGN(const uint64_t bytes, parse_size(word));
     if (bytes == 0 || bytes > most_bytes)
-      return make_error(Errc::invalid_argument, "--blocks {}: from 1 to a client's share of --probe-size, {}",
+      return make_error(Errc::invalid_argument, "--blocks {}: use 1 to a client's share of --probe-size, {}",
                         word, format_size(most_bytes));
     blocks.push_back(bytes);
     if (word.size() == text.size()) return blocks;
@@ -216,7 +216,8 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   ProbeSettings settings;
   for (const uint64_t clients : options.list("threads")) {
     if (clients > kMostClients)
-      return make_error(Errc::invalid_argument, "--threads {}: at most {} clients", clients, kMostClients);
+      return make_error(Errc::invalid_argument, "--threads {}: use at most {} clients", clients,
+                        kMostClients);
     settings.clients.push_back(unsigned(clients));
   }
   settings.bytes = options.size("probe-size");
@@ -224,8 +225,8 @@ Result<ProbeSettings> probe_settings(const CommandContext& context) {
   for (const uint64_t depth : options.list("depths")) {
     if (depth > kMostInFlight / most_clients)
       return make_error(Errc::invalid_argument,
-                        "--depths {} with {} clients: at most {} reads in flight in all", depth, most_clients,
-                        kMostInFlight);
+                        "--depths {} with {} clients: use at most {} reads in flight in total", depth,
+                        most_clients, kMostInFlight);
     settings.depths.push_back(unsigned(depth));
   }
   PENSTOCK_ASSIGN(settings.block_sizes,
@@ -280,7 +281,8 @@ Result<int> probe(const CommandContext& context, std::vector<ListedTier>& tiers)
   for (ListedTier& entry : tiers) {
     if (team.any_rank(interrupted())) break;
     if (!entry.writable) {
-      note(fmt::format("{}: not probed, you may not write to {}", entry.tier.name, entry.tier.root));
+      note(fmt::format("{}: not probed, because there is no write permission for {}", entry.tier.name,
+                       entry.tier.root));
       continue;
     }
     run.check_tier(entry.tier);
@@ -305,7 +307,7 @@ Result<void> check_ranks(const CommandContext& context) {
                       ranks);
   if (!context.options.texts("tier").empty()) return success();
   return make_error(Errc::invalid_argument,
-                    "each node may find other tiers: name those to probe with --tier");
+                    "each node may find other tiers: name the tiers to probe with --tier");
 }
 
 Result<int> run_tiers(const CommandContext& context) {
@@ -315,7 +317,7 @@ Result<int> run_tiers(const CommandContext& context) {
       list_tiers(context.options.texts("tier"), context.named_tiers, context.options.flag("probe"));
   PENSTOCK_TRY(all_ok(ranks, found_tiers));
   std::vector<ListedTier> tiers = *std::move(found_tiers);
-  if (tiers.empty()) return make_error(Errc::not_found, "found no tier for data: name one with --tier");
+  if (tiers.empty()) return make_error(Errc::not_found, "found no storage tier: name one with --tier");
   if (context.options.flag("probe")) {
     const bool prints_table = !context.output.json && ranks.root();
     if (prints_table) print_tiers(tiers, context.output);
@@ -336,14 +338,13 @@ constexpr std::string_view kTiersFindings[] = {"loops", "rank_scaling", "verdict
 extern const CommandInfo command_tiers;
 const CommandInfo command_tiers{
     .name = "tiers",
-    .summary =
-        "what the places for data are (file system, device, mount, striping, room), and what they can do",
+    .summary = "show storage tiers (file system, device, mount, striping, free space) and measure them",
     .options = kTiersOptions,
     .run = run_tiers,
     .synopsis = "penstock tiers [--tier TIER]... [--probe] [options]",
     .examples = {"penstock tiers                                   # what this machine has",
-                 "penstock tiers --tier disk=/data --probe --threads 1,8     # what one can do, for 1 and "
-                 "for 8 clients"},
+                 "penstock tiers --tier disk=/data --probe --threads 1,8     # measure one tier with 1 and 8 "
+                 "clients"},
     .measures = true,
     .runs_on_ranks = true,
     .findings = kTiersFindings,

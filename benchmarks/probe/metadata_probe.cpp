@@ -105,7 +105,7 @@ RunTally MetadataProbe::list(const ReadSpec& spec) {
       const uint64_t entries_before = entries;
       PENSTOCK_TRY(backend_.names().list(client.folder, [&](const Entry&) { return ++entries != 0; }));
       if (entries - entries_before != client.created_objects)
-        return make_error(Errc::io, "'{}' lists {} of its {} objects", client.folder,
+        return make_error(Errc::io, "'{}' lists only {} of its {} objects", client.folder,
                           entries - entries_before, client.created_objects);
     } while (!time_is_up());
     return entries;

@@ -162,9 +162,8 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
   std::string text;
   if (ranks > 1)
     text = fmt::format(
-        "{} ranks with files of their own (weak scaling); clients are those of a rank, rates are those of "
-        "all, "
-        "by the wall of the slowest\n\n",
+        "{} ranks, each with separate files (weak scaling); clients are per rank, rates are totals over all "
+        "ranks by the time of the slowest\n\n",
         ranks);
   text += table.text();
   for (const Record& record : records)

@@ -85,9 +85,7 @@ class TierProbe {
     const int ranks_sharing = tier_.facts.network ? ranks_.size() : ranks_.rank_on_node() + 1;
     const uint64_t needed_bytes = 2 * settings_.bytes * uint64_t(ranks_sharing);
     if (*free_bytes / 11 * 10 >= needed_bytes) return success();
-    return make_error(Errc::no_space,
-                      "'{}' has {} to spare, the probe takes {}: make it smaller with "
-                      "--probe-size",
+    return make_error(Errc::no_space, "'{}' has {} free, and the probe needs {}: lower --probe-size",
                       tier_.name, format_size(*free_bytes), format_size(needed_bytes));
   }
 
@@ -162,7 +160,7 @@ class TierProbe {
     for (const unsigned depth : settings_.depths)
       if (depth > 1) PENSTOCK_TRY(measure_write_depth(cell, depth));
     if (!tier_.backend->caps().write_at) {
-      cell.left_out["write.random"] = "the back end writes objects from the first byte to the last";
+      cell.left_out["write.random"] = "the back end writes objects only from the first byte to the last";
     } else {
       for (const uint64_t block : write_blocks()) {
         const WriteShape shape{.writers = cell.clients,
@@ -185,7 +183,7 @@ class TierProbe {
     if (writer_count <= std::min(most, kMostWriters)) return unsigned(writer_count);
     cell.left_out[probe_name] =
         writer_count > kMostWriters
-            ? fmt::format("{} writers of a rank; the most are {}", writer_count, kMostWriters)
+            ? fmt::format("{} writers per rank; the limit is {}", writer_count, kMostWriters)
             : fmt::format("--probe-size has less than {} for each of {} writers", what, writer_count);
     return std::nullopt;
   }
@@ -246,13 +244,13 @@ class TierProbe {
       if (repeat == 0) continue;
       add(figure, tally);
       judge_time(cell, figure, tally.wall_s,
-                 fmt::format("{} writes of --probe-size are the most", WriteProbe::kMostPasses));
+                 fmt::format("the limit is {} writes of --probe-size", WriteProbe::kMostPasses));
     }
     return success();
   }
 
   Result<void> make_small_files() {
-    if (note_) note_("making small files");
+    if (note_) note_("creating small files");
     const uint64_t files_each = std::max<uint64_t>(settings_.bytes / kSmallFileBytes / most_clients_, 1);
     for (uint64_t i = 0; i < files_each * most_clients_; ++i)
       small_files_.emplace_back(folder_.object("small", i), kSmallFileBytes);

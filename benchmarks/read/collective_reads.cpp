@@ -27,15 +27,16 @@ class CollectiveWorker final : public ReadWorker {
 
 Result<void> open_for_collective_reads(const ReadWork& work, HeldObjects& objects) {
   if (work.manifest->one_object_per_sample())
-    return make_error(Errc::invalid_argument,
-                      "--collective has all ranks read each object together, and here every object is one "
-                      "sample: read objects that hold many, or --block SIZE of large ones, or leave it out");
+    return make_error(
+        Errc::invalid_argument,
+        "--collective makes all ranks read each object together, and here every object is one sample: use "
+        "objects with many samples, or --block SIZE with large objects, or leave it out");
   const uint64_t object_count = work.manifest->objects();
   const uint64_t most_held = max_open_objects(object_count);
   if (most_held < object_count)
     return make_error(Errc::exhausted, "--collective holds all " + std::to_string(object_count) +
                                            " objects open, and " + std::to_string(most_held) +
-                                           " are what the limit of descriptors leaves: raise it (ulimit -n)");
+                                           " are possible with the descriptor limit: raise it (ulimit -n)");
   for (uint64_t i = 0; i < object_count; ++i) PENSTOCK_TRY(objects.open(i, work.samples->name(uint32_t(i))));
   return success();
 }

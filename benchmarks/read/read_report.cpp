@@ -32,8 +32,8 @@ std::string cache_text(const Record& record) {
     line += fmt::format(" ({:.1f}% resident)", 100 * record.cache["resident_fraction_before"].get<double>());
   if (client_state == "unverified") {
     const std::string method = text("method");
-    line += " (the kernel does not say what is cached";
-    if (method == "evict") line += "; eviction was asked for";
+    line += " (the kernel does not report cached pages";
+    if (method == "evict") line += "; eviction was requested";
     if (record.cache.contains("device_bytes_fraction") && record.cache["device_bytes_fraction"].is_number())
       line += fmt::format("; {:.0f}% of the bytes came from the device",
                           100 * record.cache["device_bytes_fraction"].get<double>());
@@ -128,7 +128,7 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
   const bool has_unchecked =
       manifest.facts().checksums && !records.empty() && !records[0].parameters.value("verify", false);
   const std::string_view unchecked =
-      has_unchecked ? "; checksums of samples were not compared: add --verify" : "";
+      has_unchecked ? "; checksums of samples were not verified: to do so, add --verify" : "";
   if (manifest.forms() > 0)
     text += fmt::format(
         "samples are in compressed streams or chunks: the rates count stored bytes. A pass reads {} from "
@@ -138,12 +138,13 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
   if (const uint64_t ranks = records.empty() ? 1 : records[0].parameters.value("ranks", uint64_t{1});
       ranks > 1)
     text += fmt::format(
-        "{} ranks share the samples of every pass (strong scaling); threads are those of a rank, "
-        "and a repeat lasts as long as its slowest rank\n",
+        "{} ranks share the samples of every pass (strong scaling); threads are per rank, and a repeat ends "
+        "with its slowest rank\n",
         ranks);
   if (!records.empty() && parameter_number(records[0], "stonewall_s"))
     text += fmt::format(
-        "stonewall at {}: the rates are of all, worn out to what the most advanced rank had read by then\n",
+        "stonewall at {}: all ranks continued until each had read what the fastest rank had read by then; "
+        "rates include that\n",
         format_seconds(records[0].parameters["stonewall_s"].get<double>()));
   std::set<std::string> printed_tiers;
   for (const Record& record : records) {
@@ -206,8 +207,9 @@ std::string scaling_note(std::span<const Record> records) {
     has_baseline = has_baseline || baseline_ratio(record).has_value();
   }
   if (!needs_note) return "";
-  return fmt::format("scaling{} of the ratios of single repeats, not ratios of the medians in this table\n",
-                     has_baseline ? " and baseline: medians" : ": medians");
+  return fmt::format(
+      "scaling{} medians of per-repeat ratios, so they may differ from the ratios of the medians shown\n",
+      has_baseline ? " and baseline are" : " values are");
 }
 
 std::string read_report(const Corpus& corpus, std::span<const Record> records, const Output& output) {

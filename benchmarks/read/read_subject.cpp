@@ -44,17 +44,15 @@ Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string
     const std::string_view name = samples.name(uint32_t(i * samples.objects() / inspected));
     const Result<Entry> found = tier.backend->names().stat(name);
     if (!found.ok() && found.error().code == Errc::not_found && tier.backend_name == "mem")
-      return make_error(
-          Errc::not_found,
-          "tier '{}' is memory of this process, which is empty when a command begins: read from a folder "
-          "in /dev/shm for a tier of memory",
-          tier.name);
+      return make_error(Errc::not_found,
+                        "tier '{}' is memory of this process, which is empty when a command starts: for a "
+                        "tier in memory, use a folder in /dev/shm",
+                        tier.name);
     if (!found.ok() && found.error().code == Errc::not_found && holds_something_else(tier))
       return make_error(
           Errc::not_found,
-          "tier '{}' lacks '{}' of the corpus: its folder has another corpus, other files or a "
-          "damaged copy. Name another folder with --tier; to fill a new one: penstock copy {} --to "
-          "FOLDER",
+          "tier '{}' lacks '{}' of the corpus: its folder contains another corpus, other files or a damaged "
+          "copy. Name another folder with --tier; to fill a new one: penstock copy {} --to FOLDER",
           tier.name, name, corpus_arguments);
     if (!found.ok() && found.error().code == Errc::not_found)
       return make_error(Errc::not_found,
@@ -74,8 +72,8 @@ Result<void> check_codec(const Corpus& corpus) {
   // decoder fails later if the bytes are not pictures.
   if (corpus.manifest.facts().recipe == "scan") return success();
   return make_error(Errc::invalid_argument,
-                    "'{}' holds {} samples; --decode full takes jpeg and png: leave it out, and "
-                    "the bytes alone are read",
+                    "'{}' contains {} samples, and --decode full supports only jpeg and png: leave it out to "
+                    "read without decoding",
                     corpus.name, codec);
 }
 
@@ -99,24 +97,24 @@ Result<ReadSubject> open_subject(const CommandContext& context, const ReadOption
   if (options.has("block")) {
     if (requested.decode || requested.verify)
       return make_error(Errc::invalid_argument,
-                        "--block reads parts of objects, which cannot be decoded or verified: leave --decode "
-                        "and --verify out");
+                        "--block reads parts of objects, which cannot be decoded or verified: leave out "
+                        "--decode and --verify");
     PENSTOCK_ASSIGN(corpus.manifest, block_manifest(corpus.manifest, options.size("block")));
   }
   if (requested.decode) PENSTOCK_TRY(check_codec(corpus));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(corpus.manifest));
   if (requested.verify && !corpus.manifest.facts().checksums)
-    return make_error(
-        Errc::unsupported,
-        "'{}' has no checksums to verify against: leave --verify out, or make a FILE for --manifest: "
-        "penstock describe {} --checksum --save FILE",
-        corpus_path, corpus.scan ? corpus.arguments : fmt::format("{} --scan", shell_word(corpus_path)));
+    return make_error(Errc::unsupported,
+                      "'{}' has no checksums to verify: leave out --verify, or make a FILE for --manifest: "
+                      "penstock describe {} --checksum --save FILE",
+                      corpus_path,
+                      corpus.scan ? corpus.arguments : fmt::format("{} --scan", shell_word(corpus_path)));
   if (options.flag("only-tiers") && options.texts("tier").empty())
     return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
   if (options.flag("only-tiers") && options.given("overlay"))
-    return make_error(
-        Errc::invalid_argument,
-        "--overlay replaces the corpus's own tier, which --only-tiers leaves out: leave one of them out");
+    return make_error(Errc::invalid_argument,
+                      "--overlay replaces the corpus's own tier, and --only-tiers does not measure it: leave "
+                      "out one of them");
   if (options.given("overlay")) PENSTOCK_TRY(apply_overlay(corpus, options.text("overlay")));
   PENSTOCK_ASSIGN(std::vector<Tier> given_tiers,
                   open_tiers(options.texts("tier"), corpus.tier.name, context.named_tiers));

@@ -51,11 +51,11 @@ bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally
   if (tally.wrong_samples > 0 && !options.verify) {  // only the warm-up pass verified samples
     cell.judge(
         Verdict::degraded,
-        fmt::format("the warm-up pass found {} of wrong bytes; the repeats check nothing without "
-                    "--verify, and count {}{}; the first: {}",
+        fmt::format("the warm-up pass found {} with wrong bytes; without --verify the repeats do not check, "
+                    "and count {}{}; the first: {}",
                     tally.wrong_samples == 1 ? "1 sample" : fmt::format("{} samples", tally.wrong_samples),
                     tally.wrong_samples == 1 ? "it" : "them",
-                    options.decode ? " where the decoder takes such bytes" : "", tally.first_wrong_text));
+                    options.decode ? " if the decoder accepts such bytes" : "", tally.first_wrong_text));
   } else if (tally.wrong_samples > 0) {
     cell.judge(Verdict::degraded,
                fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
@@ -79,7 +79,7 @@ void judge_skipped(ReadCell& cell) {
                            format_count(read_count), cell.errors == 1 ? "was" : "were", first_error));
   else if (cell.errors_in_warm_up > 0)
     cell.judge(Verdict::degraded,
-               fmt::format("{} of the warm-up pass failed and {} skipped, none of the repeats; the first: {}",
+               fmt::format("in the warm-up pass only, {} failed and {} skipped; the first: {}",
                            cell.errors_in_warm_up == 1 ? "1 sample"
                                                        : format_count(cell.errors_in_warm_up) + " samples",
                            cell.errors_in_warm_up == 1 ? "was" : "were", first_error));
@@ -93,8 +93,8 @@ void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
   judge_skipped(cell);
   if (cell.ceiling_bytes_per_s > 0 && median_rate > kCeilingTolerance * cell.ceiling_bytes_per_s)
     cell.judge(Verdict::ceiling_invalid,
-               fmt::format("reads are {:.3g} times as fast as the best probe of the probe series ({}): it is "
-                           "no ceiling",
+               fmt::format("reads are {:.3g} times as fast as the best probe of the probe series ({}), so "
+                           "the ceiling is invalid",
                            median_rate / cell.ceiling_bytes_per_s, cell.ceiling_probe));
   if (stopped && cell.repeats.size() < options.repeats)
     cell.judge(Verdict::interrupted,
@@ -173,7 +173,7 @@ ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, 
 
 Result<void> ReadSweep::open_tier(ReadTier& tier) {
   if (progress_ && options_.order == SampleOrder::physical)
-    progress_->set_note(tier.tier.name + ": looking where samples lie");
+    progress_->set_note(tier.tier.name + ": finding the device positions of samples");
   return tier.open(manifest_, samples_, options_, team_.share(options_.rank_shift));
 }
 
@@ -254,7 +254,7 @@ void ReadSweep::read_repeat(ReadCell& cell) {
   if (tally.samples == 0 && tally.errors > 0 && !tally.failure && !team_.stopped()) {
     tier.given_up = true;
     judge_all(cells_of(cell.tier), Verdict::failed,
-              fmt::format("not one sample could be read; the first: {}", tally.first_errors.front()));
+              fmt::format("no sample could be read; the first: {}", tally.first_errors.front()));
   }
   // This verdict is for a repeat that ended too early without a failure or an interrupt. Those have verdicts
   // of their own.

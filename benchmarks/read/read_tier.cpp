@@ -26,11 +26,11 @@ Result<void> ReadTier::open(const Manifest& manifest, const SampleList& samples,
 std::string ReadTier::cache_not_dropped_warning() {
   if (cache->drop_error().empty() || std::exchange(drop_failure_reported, true)) return "";
   const bool bypasses_cache = tier.backend->caps().bypasses_cache;
-  return fmt::format(
-      "{}: {}; {}", tier.name, cache->drop_error(),
-      bypasses_cache ? "the data are read past the page cache all the same, and the metadata stays as it is"
-                     : "the files of the corpus are evicted one by one instead, and the metadata stays "
-                       "warm");
+  return fmt::format("{}: {}; {}", tier.name, cache->drop_error(),
+                     bypasses_cache
+                         ? "data reads still bypass the page cache, and the metadata stays cached"
+                         : "the files of the corpus are evicted one by one instead, and the metadata stays "
+                           "warm");
 }
 
 std::string ReadTier::no_baseline_warning(const RunTally& failed) {

@@ -36,8 +36,8 @@ Result<void> SampleChecks::check_checksum(uint64_t sample, const SampleList::Sam
   if (!crc.ok()) {
     const bool is_wrong = SampleUnpacker::is_damage(crc.error());
     return make_error(is_wrong ? Errc::corrupt : crc.error().code,
-                      (is_wrong ? "wrong bytes in " : "cannot unpack ") + sample_text(work_, entry) + ": " +
-                          crc.error().what);
+                      (is_wrong ? "wrong bytes in " : "cannot decompress ") + sample_text(work_, entry) +
+                          ": " + crc.error().what);
   }
   if (*crc == work_.manifest->sample(sample).crc32c) return success();
   return make_error(Errc::corrupt, "wrong bytes in " + sample_text(work_, entry) +

@@ -179,7 +179,7 @@ class Rows(ReadTest):
         output = self.run_cli("read", f"posix:{folder},latency=20ms", *flags[1:], "--rate", "1k").stdout
         self.assertIn(message("arrivals-not-kept-up", n=1), output)
         self.assertNotIn("gains", output, "a rate that was given is no limit")
-        for wrong, word in ((("--rate", "fast"), "no number of samples a second"), (("--rate", "9", "--depth", "4"), "leave --depth"),
+        for wrong, word in ((("--rate", "fast"), "not a number of samples per second"), (("--rate", "9", "--depth", "4"), "leave out --depth"),
                             (("--rate", "9", "--collective"), "--collective")):
             self.assertIn(word, self.run_cli("read", *flags[:2], *wrong, expect=2).stderr)
 
@@ -191,7 +191,7 @@ class Rows(ReadTest):
         flags = (folder, "--manifest", self.dir / "m", "--threads", 1, "--no-ceiling", "--no-baseline")
         failed, = self.read(*flags, expect=1)
         self.assertEqual(failed["verdict"], "wrong_bytes")
-        for more, sentence in (((), "the warm-up pass found 1 sample of wrong bytes; the repeats check nothing without --verify, and count it;"),
+        for more, sentence in (((), "the warm-up pass found 1 sample with wrong bytes; without --verify the repeats do not check, and count it;"),
                                (("--verify",), "1 sample was skipped, 1 of them for wrong bytes;")):
             record, = self.read(*flags, "--on-error", "skip", *more)
             self.assertEqual(record["verdict"], "degraded")

@@ -70,7 +70,7 @@ class Tiers(penstock_cli.CliTest):
     def test_a_mistyped_path_is_not_probed(self):
         for word in ("scrach/x", f"here=uring:{self.dir}/scrach/x,limit=1MB/s"):
             done = self.run_cli("tiers", "--tier", word, *self.PROBE, expect=2)
-            self.assertIn(f"no folder '{self.dir}/scrach/x' to probe: make it, or name", done.stderr)
+            self.assertIn(f"folder '{self.dir}/scrach/x' does not exist: create it, or name", done.stderr)
             self.assertEqual(done.stdout, "")
         self.assertFalse((self.dir / "scrach").exists())
         self.assertFalse((self.dir / "penstock-results").exists())
