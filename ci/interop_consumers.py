@@ -251,7 +251,7 @@ class Pictures(ImageFolder):  # a class is a folder that is not hidden; of relea
 found = Pictures(sys.argv[1], is_valid_file=lambda path: path.endswith(".JPEG"))
 for path, _ in found.samples:
     if io.decode_jpeg(io.read_file(path)).shape[0] != 3:
-        sys.exit(f"{path} has not three channels")
+        sys.exit(f"{path} does not have three channels")
 picture, label = found[0]
 print(len(found), len(found.classes), picture.mode, torchvision.__version__)
 """
@@ -261,7 +261,7 @@ def torchvision(corpora):
     pythons = [python for python in (sys.executable, "/usr/bin/python3") if os.path.exists(python) and
                subprocess.run([python, "-c", "import torchvision.datasets"], capture_output=True).returncode == 0]
     if not pythons:
-        raise Skipped("no Python here has torchvision")
+        raise Skipped("no Python on this machine has torchvision")
     folder = corpora.get("imagenet", "files")
     done = subprocess.run([pythons[0], "-c", TORCHVISION, str(folder)], capture_output=True, text=True)
     check(done.returncode == 0, done.stderr.strip())
@@ -376,7 +376,7 @@ def main():
     names = sys.argv[1:] or list(CONSUMERS)
     unknown = [name for name in names if name not in CONSUMERS]
     if unknown:
-        print(f"interop: no consumer '{unknown[0]}'; there are: {' '.join(CONSUMERS)}", file=sys.stderr)
+        print(f"interop: unknown consumer '{unknown[0]}'; choose from: {' '.join(CONSUMERS)}", file=sys.stderr)
         return 2
     passed = failed = skipped = 0
     with tempfile.TemporaryDirectory(prefix="penstock-interop-") as folder:

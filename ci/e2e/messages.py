@@ -185,7 +185,7 @@ MESSAGES = {
     "profiled-session-removed": "was removed, so nothing is recorded",
     "program-changed": "another program",
     "program-changed-named": "'{program}' is another program than it was",
-    "program-on-mount-killed": "does not end by itself",
+    "program-on-mount-killed": "do not end by themselves",
     "proof-needs-twice-as-many": "twice as many",
     "pypi-unreachable": "cannot be had from PyPI: no network",
     "rank-file-name": "rank-0.bin",

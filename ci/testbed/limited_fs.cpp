@@ -256,7 +256,7 @@ int serve(fuse* file_system, const MountRequest& request) {
   const int loop_result = fuse_loop_mt(file_system, loop_config);
   fuse_loop_cfg_destroy(loop_config);
   fuse_remove_signal_handlers(session);
-  return loop_result < 0 ? complain(1, std::string("gave up: ") + std::strerror(-loop_result)) : 0;
+  return loop_result < 0 ? complain(1, std::string("stopped: ") + std::strerror(-loop_result)) : 0;
 }
 
 int mount_and_serve(MountRequest& request) {
@@ -281,9 +281,9 @@ int mount_and_serve(MountRequest& request) {
 }
 
 constexpr const char* kUsage =
-    "usage: limited_fs SOURCE MOUNT --bytes-per-second RATE [--latency TIME] [--foreground]\n"
-    "Shows SOURCE at MOUNT, for reading only, behind one link of RATE (200MB: a second) that all readers\n"
-    "share, with direct I/O. Ends, and unmounts, on SIGINT, SIGTERM and fusermount3 -u MOUNT.\n";
+    "usage: limited_fs SOURCE MOUNT --bytes-per-second RATE [--latency TIME] [--foreground]\nShows SOURCE at "
+    "MOUNT, for reading only, through one link of RATE (200MB: a second) that all readers\nshare, with "
+    "direct I/O. Ends, and unmounts, on SIGINT, SIGTERM and fusermount3 -u MOUNT.\n";
 
 int run(int argc, char** argv) {
   MountRequest request;
@@ -295,7 +295,7 @@ int run(int argc, char** argv) {
   if (!problem.empty()) return complain(2, problem + "\n" + kUsage);
   for (std::string* const folder : {&request.source, &request.mount})
     if (!make_absolute(*folder))
-      return complain(1, "'" + *folder + "' is no folder to use: " + std::strerror(errno));
+      return complain(1, "'" + *folder + "' is not a usable folder: " + std::strerror(errno));
   if (::access("/dev/fuse", R_OK | W_OK) != 0)
     return complain(kExitWithoutFuse, std::string("skipped: /dev/fuse: ") + std::strerror(errno));
   return mount_and_serve(request);
