@@ -249,7 +249,7 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
                           : manifest.facts().object_checksums ? "CRC32C of every sample and of every object"
                                                               : "CRC32C of every sample"});
   facts.row({"manifest",
-             fmt::format("{}, {:.1f} bytes a sample; checksum {}", bytes(double(manifest.bytes().size())),
+             fmt::format("{}, {:.1f} bytes per sample; checksum {}", bytes(double(manifest.bytes().size())),
                          double(manifest.bytes().size()) / double(manifest.samples()), manifest.checksum())});
   if (corpus.scan && !corpus.scan->text.empty()) facts.row({"not samples", printable(corpus.scan->text)});
   print_text(facts.text());

@@ -36,8 +36,8 @@ extern const CommandInfo command_generate;
 
 namespace {
 
-constexpr std::string_view kContentGroup = "What to make";
-constexpr std::string_view kMakingGroup = "How to make it";
+constexpr std::string_view kContentGroup = "What to generate";
+constexpr std::string_view kMakingGroup = "How to generate it";
 constexpr int64_t kMostThreads = 4096;
 
 constexpr OptionSpec kGenerateOptions[] = {

@@ -207,7 +207,7 @@ Result<void> scan_arrays(ObjectWindow& window, std::span<const StoredArray> arra
   const std::optional<SampleChoice> choice = choose_samples(arrays, field);
   const bool has_only_labels = field.empty() && (!choice || is_label_name(arrays[choice->payload].name));
   if (!unread.errors.empty() && has_only_labels) return std::move(unread.errors.front().error);
-  if (!choice) return window.error(Errc::unsupported, 0, "holds no array of numbers");
+  if (!choice) return window.error(Errc::unsupported, 0, "contains no numeric array");
   PENSTOCK_TRY(check_sample_count(window, choice->samples));
   Format::LeftOutParts left_out = describe_left_out(arrays, *choice, unread);
   if (choice->layout == Layout::separate_arrays)

@@ -103,8 +103,8 @@ SampleCount samples_for(const SizeFor& rule, double mean_sample_bytes, uint64_t 
   const uint64_t objects = (samples + per_object - 1) / per_object;
   SampleCount count{.samples = objects * per_object};
   count.explanation = fmt::format(
-      "{} steps x batch {} x {} accelerators = {} samples; {} x {} hosts x {} bytes / {:.12g} bytes a sample "
-      "= {}; the larger",
+      "{} steps x batch {} x {} accelerators = {} samples; {} x {} hosts x {} bytes / {:.12g} bytes per "
+      "sample = {}; the larger",
       kMinSteps, rule.batch, rule.accelerators, samples_by_steps, kMemoryMultiple, rule.hosts,
       rule.memory_bytes, mean_sample_bytes, samples_by_memory);
   if (count.samples != samples) count.explanation += fmt::format(", in whole files of {}", per_object);

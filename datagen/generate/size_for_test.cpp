@@ -35,7 +35,7 @@ TEST(SizeFor, ThePrintedFiguresGiveThePrintedNumber) {
     for (const double mean : {147'178'916.0, 2'828'486.4, 114'660.0}) {
       const SizeFor rule = parse_size_for("unet3d,accelerators=8,hosts=3", memory).value();
       const std::string text = samples_for(rule, mean, 1).explanation;
-      const std::regex pattern(R"(; (\d+) x (\d+) hosts x (\d+) bytes / ([\d.]+) bytes a sample = (\d+);)");
+      const std::regex pattern(R"(; (\d+) x (\d+) hosts x (\d+) bytes / ([\d.]+) bytes per sample = (\d+);)");
       std::smatch parts;
       ASSERT_TRUE(std::regex_search(text, parts, pattern)) << text;
       const auto number = [&](size_t part) { return std::stod(parts[part]); };

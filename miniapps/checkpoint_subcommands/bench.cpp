@@ -234,9 +234,8 @@ constexpr OptionSpec kBenchOptions[] = {
      .type = OptionType::real,
      .value = "CPUS",
      .fallback = "1",
-     .help =
-         "CPUs that a step keeps busy with a fixed amount of work, calibrated to --step-time, so that a "
-         "drain that uses CPU time makes steps longer; 0: steps sleep, and step inflation is not measured",
+     .help = "CPUs that each step keeps busy with a fixed amount of work, calibrated to --step-time; a drain "
+             "that uses CPU time then makes steps longer. 0: steps sleep, and step inflation is not measured",
      .group = kTrainingGroup,
      .at_least = 0},
     {.name = "arms",

@@ -79,7 +79,7 @@ Result<std::optional<StepSaving>> step_saving(const Options& options, NamedTiers
   if (options.given("burst-buffer")) {
     PENSTOCK_ASSIGN(saving.fast, open_checkpoint_tier(options.text("burst-buffer"), named));
     if (saving.fast->name == saving.slow.name)
-      return make_error(Errc::invalid_argument, "--burst-buffer and --checkpoint-to are both called '" +
+      return make_error(Errc::invalid_argument, "--burst-buffer and --checkpoint-to have the same name '" +
                                                     saving.slow.name + "': name two different tiers");
   }
   saving.ack_log = options.text("ack-log");
