@@ -369,10 +369,11 @@ Result<void> Copy::finish() {
 Error Copy::add_progress(Error error) const {
   const uint64_t complete_objects = objects_copied_.load() + already_there_.load();
   if (complete_objects > 0)
-    error.what += fmt::format(" ({} of {} {} copied completely; {}to continue, run the same command again)",
-                              format_count(complete_objects), count_of(manifest_.objects(), "object"),
-                              complete_objects == 1 ? "is" : "are",
-                              error.code == Errc::already_exists || source_is_wrong_.load() ? "then " : "");
+    error.what +=
+        fmt::format(" ({} of {} {} copied completely; {}run the same command again to continue)",
+                    format_count(complete_objects), count_of(manifest_.objects(), "object"),
+                    complete_objects == 1 ? "is" : "are",
+                    error.code == Errc::already_exists || source_is_wrong_.load() ? "after that, " : "");
   if (source_is_wrong_.load())
     error.what += from_.scan ? "; copy it when no program writes to it"
                              : "; to list all wrong objects: penstock verify " + from_.arguments;
