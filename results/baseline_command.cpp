@@ -25,7 +25,7 @@ constexpr OptionSpec kBaselineOptions[] = {
      .role = OptionRole::output,
      .value = "DIR",
      .fallback = kResultsFolder,
-     .help = "the folder that the baseline is of; elsewhere it is called DIR/baseline:NAME",
+     .help = "the folder of the baseline; in other folders use DIR/baseline:NAME",
      .group = "Baseline"},
 };
 
@@ -86,8 +86,8 @@ Result<int> list(const CommandContext& context) {
     if (!check) warn(check.error().message());
   }
   if (baselines.empty() && !context.output.json)
-    note(
-        fmt::format("no baseline in '{}' ('penstock baseline set NAME RESULTS' makes one)", folder.string()));
+    note(fmt::format("'{}' has no baseline; to make one: penstock baseline set NAME RESULTS",
+                     folder.string()));
   return all_valid ? 0 : 1;
 }
 
@@ -97,24 +97,23 @@ Result<int> remove(const CommandContext& context) {
     if (context.output.json)
       print_json(Json{{"removed", name}});
     else
-      print_text(fmt::format("baseline '{}' removed; its record files stay\n", name));
+      print_text(fmt::format("baseline '{}' removed; its record files were kept\n", name));
   }
   return 0;
 }
 
 constexpr CommandInfo kSet{
     .name = "baseline set",
-    .summary = "gives records a name",
+    .summary = "names a set of records as a baseline",
     .options = kBaselineOptions,
     .run = set,
     .synopsis = "penstock baseline set NAME [RESULTS]...",
-    .examples =
-        {"penstock baseline set main runs/monday.jsonl   # from now on baseline:main stands for that file"},
+    .examples = {"penstock baseline set main runs/monday.jsonl   # baseline:main now names that file"},
     .arguments = "NAME [RESULTS]...",
 };
 constexpr CommandInfo kList{
     .name = "baseline list",
-    .summary = "lists baselines, and whether their files are as they were",
+    .summary = "lists baselines, and whether their files are unchanged",
     .options = kBaselineOptions,
     .run = list,
     .synopsis = "penstock baseline list [NAME]...",
@@ -123,11 +122,11 @@ constexpr CommandInfo kList{
 };
 constexpr CommandInfo kRemove{
     .name = "baseline remove",
-    .summary = "forgets a name; the records stay",
+    .summary = "removes a baseline name and keeps its records",
     .options = kBaselineOptions,
     .run = remove,
     .synopsis = "penstock baseline remove NAME...",
-    .examples = {"penstock baseline remove main   # its record files stay"},
+    .examples = {"penstock baseline remove main   # keeps its record files"},
     .arguments = "NAME...",
 };
 constexpr const CommandInfo* kSubcommands[] = {&kSet, &kList, &kRemove};
@@ -137,11 +136,11 @@ constexpr const CommandInfo* kSubcommands[] = {&kSet, &kList, &kRemove};
 extern const CommandInfo command_baseline;
 const CommandInfo command_baseline{
     .name = "baseline",
-    .summary = "names for records that later runs are compared with: set, list, remove",
+    .summary = "manage baselines, the named records that later runs are compared with",
     .synopsis = "penstock baseline set NAME [RESULTS]... | list [NAME]... | remove NAME...",
-    .examples =
-        {"penstock baseline set main runs/monday.jsonl   # from now on baseline:main stands for that file",
-         "penstock baseline list                         # each, and whether its files are as they were"},
+    .examples = {"penstock baseline set main runs/monday.jsonl   # baseline:main now names that file",
+                 "penstock baseline list                         # all baselines, and whether their files "
+                 "are unchanged"},
     .arguments = "SUBCOMMAND ...",
     .subcommands = [] { return std::span<const CommandInfo* const>(kSubcommands); }};
 

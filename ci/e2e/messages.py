@@ -197,7 +197,7 @@ MESSAGES = {
     "read-threads-zero": "with read_threads {n} the training thread reads by itself",
     "record-changed-in-page": "changed since it was written",
     "record-file-changed": "{name}' has changed",
-    "record-file-gone": "is gone",
+    "record-file-gone": "was deleted; set it again",
     "record-line-changed": "{name}:{n}: changed since it was written",
     "record-lines-missing": "{name}: lines {n} to {n2} of {n2} of a run are missing",
     "record-names-exit-code": "exit code",

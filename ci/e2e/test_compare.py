@@ -144,7 +144,7 @@ class Compare(CliTest):
         for record in candidate:
             record["environment"] = {**record["environment"], "host": "bench-2"}
         rows, _ = self.rows(side(100, 1), candidate, expect=5)
-        self.assertEqual(rows[0]["reason"], "another host: bench-1 in the base, bench-2 in the candidate")
+        self.assertEqual(rows[0]["reason"], "different host: bench-1 in the base, bench-2 in the candidate")
         self.rows(side(100, 1), candidate, "--other-machines", expect=0)
 
     def test_compared_are_the_headlines_of_both_sides_or_of_the_command(self):

@@ -209,7 +209,7 @@ class Attach(AttachTest):
         output = self.ask("status", process.pid)
         self.assertEqual((output["watched"], output["how"], output["session_gone"], output["session"]), (True, "attached", True, str(session)))
         printed = self.profile("status", process.pid).stdout
-        self.assertIn(f"attached, but its session '{session}' is gone", printed)
+        self.assertIn(f"attached, but its session '{session}' was removed", printed)
         self.assertIn(f"penstock profile detach {process.pid}", printed)
         for subcommand in ("snapshot", "trace on", "top --once", "attach"):
             self.assertIn(message("profiled-session-removed"), self.profile(*subcommand.split(), process.pid, expect=1).stderr)

@@ -50,7 +50,7 @@ RankRates rank_rates(const Record& record, std::string_view prefix) {
 std::string rank_difference_text(std::string_view whose, const RankRates& rates, const Output& output) {
   const double difference = rates.most - rates.least;
   if (rates.median > 0 && difference > kLeastRankDifference * rates.median)
-    return fmt::format("{} lie {} apart: the slowest at {} {}, the fastest at {}", whose,
+    return fmt::format("{} differ by {}: the slowest at {} {}, the fastest at {}", whose,
                        format_percent(difference / rates.median), format_rate(rates.least, output),
                        rate_unit(output), format_rate(rates.most, output));
   return "";

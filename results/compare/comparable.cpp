@@ -40,14 +40,14 @@ struct Fact {
 };
 
 constexpr Fact kMachineFacts[] = {
-    {"another host", "host"},
-    {"another architecture", "machine"},
-    {"another processor", "cpu"},
-    {"other processors allowed", "cpus"},
-    {"other memory nodes allowed", "numa"},
-    {"another limit of processors", "cpus", "cgroup"},
-    {"another limit of memory", "memory_bytes", "cgroup"},
-    {"another limit of devices", "io", "cgroup"},
+    {"different host", "host"},
+    {"different architecture", "machine"},
+    {"different CPU model", "cpu"},
+    {"different allowed CPUs", "cpus"},
+    {"different allowed memory nodes", "numa"},
+    {"different CPU limit", "cpus", "cgroup"},
+    {"different memory limit", "memory_bytes", "cgroup"},
+    {"different device limit", "io", "cgroup"},
 };
 
 constexpr Fact kRemarkFacts[] = {
@@ -85,7 +85,7 @@ std::string file_system_difference(const Cell& cell) {
     const auto read = [&](const Record& record) {
       return member_any_text(member_object(record.tiers, role), "fs_type");
     };
-    std::string found = difference("another file system under the tier '" + role + "'",
+    std::string found = difference("different file system under the tier '" + role + "'",
                                    values_of(cell.base, read), values_of(cell.candidate, read));
     if (!found.empty()) return found;
   }
@@ -104,7 +104,7 @@ std::string machine_difference(const Cell& cell) {
   const auto candidate_bytes = memory_of(cell.candidate);
   if (base_bytes && candidate_bytes &&
       std::abs(*candidate_bytes - *base_bytes) > kMemoryTolerance * std::max(*base_bytes, *candidate_bytes))
-    return fmt::format("another size of memory: {:.1f} GiB in the base, {:.1f} GiB in the candidate",
+    return fmt::format("different memory size: {:.1f} GiB in the base, {:.1f} GiB in the candidate",
                        *base_bytes / 0x1p30, *candidate_bytes / 0x1p30);
   return file_system_difference(cell);
 }
@@ -112,12 +112,12 @@ std::string machine_difference(const Cell& cell) {
 std::string work_difference(const Cell& cell) {
   for (const std::string_view name : {"bytes", "checksum"}) {
     const auto read = [&](const Record& record) { return corpus_text(record, name); };
-    std::string found = difference(fmt::format("other data: {}", name), values_of(cell.base, read),
+    std::string found = difference(fmt::format("different data: {}", name), values_of(cell.base, read),
                                    values_of(cell.candidate, read));
     if (!found.empty()) return found;
   }
   const auto state = [](const Record& record) { return cache_text(record, "client_data"); };
-  return difference("another cache state", values_of(cell.base, state), values_of(cell.candidate, state));
+  return difference("different cache state", values_of(cell.base, state), values_of(cell.candidate, state));
 }
 
 std::vector<std::string> environment_remarks(std::span<const Record* const> base,

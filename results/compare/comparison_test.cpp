@@ -279,7 +279,7 @@ TEST(Comparison, OtherMachinesDataAndCacheStatesAreIncomparable) {
   RecordSet host = runs_with(noise(8, 100, 2));
   for (StoredRecord& stored : host.records) stored.record.environment["host"] = "elsewhere";
   const Comparison comparison = compare(runs_with(noise(8, 100, 1)), host);
-  EXPECT_EQ(only_row(comparison).reason, "another host: h in the base, elsewhere in the candidate");
+  EXPECT_EQ(only_row(comparison).reason, "different host: h in the base, elsewhere in the candidate");
   EXPECT_EQ(comparison.exit_code(), 5);
   EXPECT_EQ(only_row(compare(runs_with(noise(8, 100, 1)), host, {.allow_other_machines = true})).outcome,
             GateOutcome::same);
@@ -291,7 +291,7 @@ TEST(Comparison, OtherMachinesDataAndCacheStatesAreIncomparable) {
   RecordSet cache = runs_with({100});
   cache.records[0].record.cache["client_data"] = "unverified";
   EXPECT_EQ(only_row(compare(runs_with({100}), cache)).reason,
-            "another cache state: cold in the base, unverified in the candidate");
+            "different cache state: cold in the base, unverified in the candidate");
   RecordSet memory = runs_with({100});
   memory.records[0].record.environment["memory_bytes"] = 2e9;
   RecordSet little_more = memory;

@@ -93,7 +93,7 @@ std::optional<HistoryRow> row_of(const RunSeries& series, const std::string& met
 
 Result<History> inspect_history(const RecordSet& set, const CompareSettings& settings) {
   History history;
-  if (set.records.empty()) return make_error(Errc::invalid_argument, "there is no record to compare");
+  if (set.records.empty()) return make_error(Errc::invalid_argument, "there are no records to compare");
   if (!(settings.alpha > 0 && settings.alpha < 0.5))
     return make_error(Errc::invalid_argument, "--alpha must be a probability between 0 and 0.5");
   std::vector<double> p;
@@ -114,7 +114,7 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
   }
   if (history.rows.empty())
     return make_error(Errc::invalid_argument,
-                      "no usable record has a metric to compare (--metric names others)");
+                      "no usable record has a metric to compare; to choose metrics: --metric");
   const std::vector<double> adjusted = holm(p, p.size());
   size_t next_adjusted = 0;
   size_t suspected_count = 0;
@@ -128,8 +128,8 @@ Result<History> inspect_history(const RecordSet& set, const CompareSettings& set
   }
   if (suspected_count > 0)
     history.remarks.push_back(
-        fmt::format("{} of {} series would have changed if looked at alone; chance alone makes up to {:.2g} "
-                    "such (--metric and fewer results look at fewer)",
+        fmt::format("{} of {} series would count as changed if tested alone; chance alone causes up to "
+                    "{:.2g} of them. To test fewer series: --metric, or fewer results",
                     suspected_count, p.size(), settings.alpha * double(p.size())));
   std::stable_sort(history.rows.begin(), history.rows.end(), [](const HistoryRow& a, const HistoryRow& b) {
     const auto rank = [](const HistoryRow& row) {

@@ -81,7 +81,7 @@ Result<Baseline> read_baseline(const fs::path& folder, const std::string& name) 
 Error no_baseline_error(const fs::path& folder, std::string_view name) {
   return make_error(
       Errc::not_found,
-      "there is no baseline '{}' in '{}'; to list those there: penstock baseline list --results {}", name,
+      "'{1}' has no baseline '{0}'; to list its baselines: penstock baseline list --results {2}", name,
       folder.string(), shell_word(folder.string()));
 }
 
@@ -125,7 +125,7 @@ Result<Baseline> save_baseline(const fs::path& folder, const std::string& name,
     baseline.files.push_back(std::move(file));
   }
   if (baseline.files.empty())
-    return make_error(Errc::invalid_argument, "baseline '{}' would name no record file", name);
+    return make_error(Errc::invalid_argument, "baseline '{}' would contain no record file", name);
   PENSTOCK_TRY(make_results_folder(folder / kBaselinesFolder));
   PENSTOCK_TRY(write_durable_file(folder / kBaselinesFolder, name, baseline_json(baseline).dump(1) + "\n",
                                   true, hook));
@@ -163,7 +163,7 @@ Result<void> check_baseline(const fs::path& folder, const Baseline& baseline) {
     const fs::path path = path_of(folder, file);
     const Result<Baseline::File> current = inspect_file(path);
     if (!current && current.error().sys_errno == ENOENT)
-      return make_error(Errc::not_found, "baseline '{}' is out of date: '{}' is gone; set it again",
+      return make_error(Errc::not_found, "baseline '{}' is out of date: '{}' was deleted; set it again",
                         baseline.name, path.string());
     PENSTOCK_TRY(current);
     if (current->bytes != file.bytes || current->crc != file.crc)

@@ -86,7 +86,7 @@ TEST_F(Baselines, AreInvalidIfFilesAreMissingOrChanged) {
   set = read("main");
   ASSERT_FALSE(set.ok());
   EXPECT_EQ(set.error().code, Errc::not_found);
-  EXPECT_NE(set.error().what.find("is gone"), std::string::npos) << set.error().what;
+  EXPECT_NE(set.error().what.find("was deleted"), std::string::npos) << set.error().what;
   EXPECT_FALSE(check_baseline(runs_, list_baselines(runs_).value()[0]).ok());
 }
 

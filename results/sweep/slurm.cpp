@@ -63,8 +63,8 @@ Result<void> check_slurm() {
   for (const std::string_view needed : {"sbatch", "squeue", "srun"})
     if (program_in_path(needed).empty())
       return make_error(Errc::unsupported,
-                        "--slurm needs Slurm's commands, and '{}' is not here: run it on a login "
-                        "node, or without --slurm",
+                        "--slurm needs Slurm's commands, and '{}' is not installed: run it on a login node, "
+                        "or without --slurm",
                         needed);
   return success();
 }
@@ -93,10 +93,8 @@ std::string batch_script(const SweepSpec& spec, const std::vector<SweepCell>& ce
   }
   std::error_code ignored;
   std::string script = fmt::format(
-      "#!/bin/sh\n"
-      "# The sweep '{}': one allocation of its own, in which its runs come one after another. Submitted "
-      "again,\n"
-      "# also by hand, it goes on with what is left.\n",
+      "#!/bin/sh\n# The sweep '{}': its runs, one after another in one allocation. To continue an unfinished "
+      "sweep, submit this script again.\n",
       spec.name);
   const auto option = [&](std::string_view name, const std::string& value, bool is_file_name = false) {
     if (!value.empty()) script += fmt::format("#SBATCH --{}={}\n", name, quoted(value, is_file_name));
@@ -126,7 +124,7 @@ Result<std::string> submit_batch(const fs::path& script) {
   const std::string last_line_text = answer.out.substr(answer.out.find_last_of('\n') + 1);
   std::string job = last_line_text.substr(0, last_line_text.find(';'));
   if (job.empty() || job.find_first_not_of("0123456789") != std::string::npos)
-    return make_error(Errc::io, "sbatch names no job: {}", answer.out);
+    return make_error(Errc::io, "sbatch printed no job ID: {}", answer.out);
   return job;
 }
 
