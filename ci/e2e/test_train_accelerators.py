@@ -92,7 +92,7 @@ class Accelerators(TrainTest):
         [record] = map(json.loads, out.splitlines())
         self.assertEqual(record["verdict"], "interrupted")
         fed = record["parameters"]["fed_so_far"]
-        self.assertIn("the search ended early: " + ("no number of accelerators was fed" if fed == 0 else f"{fed} accelerator"), output + err)
+        self.assertIn("the search ended early: " + ("no number of accelerators was kept busy" if fed == 0 else f"{fed} accelerator"), output + err)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ std::string AcceleratorSearch::result_so_far() const {
       std::find_if(missed.begin(), missed.end(), [&](const auto& miss) { return miss.first > most_fed; });
   return (most_fed == 0 ? "no number of accelerators was"
                         : count_of(most_fed, "accelerator") + (most_fed == 1 ? " was" : " were")) +
-         " fed in a run" + (plan_.ranks->size() == 1 ? "" : " by each rank") +
+         " kept busy in a run" + (plan_.ranks->size() == 1 ? "" : " by each rank") +
          (first_missed == missed.end() ? "" : ", " + format_count(first_missed->first) + " were not");
 }
 
