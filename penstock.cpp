@@ -120,8 +120,8 @@ Result<int> finish_ranks(Communicator& ranks, std::string_view command, Result<i
   const std::chrono::milliseconds patience =
       result.ok() ? std::chrono::milliseconds(kForever) : kPatienceAfterFailure;
   if (!ranks.wait_for_all(patience)) {
-    print_text(fmt::format("penstock {}: on rank {} of {} alone: {}\n", command, ranks.rank(), ranks.size(),
-                           result.ok() ? "the others left" : printable(result.error().message())),
+    print_text(fmt::format("penstock {}: only on rank {} of {}: {}\n", command, ranks.rank(), ranks.size(),
+                           result.ok() ? "the other ranks ended first" : printable(result.error().message())),
                stderr);
     ranks.abandon(result.ok() ? 1 : exit_code(result.error().code));
   }
