@@ -63,3 +63,11 @@ include("${CMAKE_CURRENT_LIST_DIR}/penstock-targets.cmake")
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/penstock-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/penstock-config.cmake ${PROJECT_BINARY_DIR}/penstock-config-version.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/penstock)
+
+# `cmake --build FOLDER --target uninstall`
+set(PENSTOCK_OWN_FOLDERS ${CMAKE_INSTALL_DOCDIR} ${CMAKE_INSTALL_INCLUDEDIR}/penstock ${CMAKE_INSTALL_LIBDIR}/cmake/penstock
+                         ${CMAKE_INSTALL_LIBDIR}/penstock)
+add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -D MANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt
+                                    -D BINDIR=${CMAKE_INSTALL_BINDIR} -D "OWN_FOLDERS=${PENSTOCK_OWN_FOLDERS}"
+                                    -P ${PROJECT_SOURCE_DIR}/ci/cmake/uninstall.cmake
+                  USES_TERMINAL VERBATIM)
