@@ -20,8 +20,11 @@ penstock_use_bundled_libraries(penstock_onednn penstock)
 
 set(CPACK_GENERATOR TGZ)
 set(CPACK_PACKAGE_NAME penstock)
+set(CPACK_PACKAGE_VERSION ${PENSTOCK_VERSION})
 set(CPACK_PACKAGE_VENDOR Penstock)
-set(CPACK_PACKAGE_FILE_NAME penstock-${PROJECT_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
+# With the component named, cpack does not overwrite install_manifest.txt, which the target 'uninstall' reads.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};${PROJECT_NAME};Unspecified;/")
+set(CPACK_PACKAGE_FILE_NAME penstock-${PENSTOCK_VERSION}-${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR})
 set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
 set(CPACK_VERBATIM_VARIABLES ON)
 set(CPACK_STRIP_FILES ON)

@@ -170,7 +170,7 @@ function(penstock_build_info file)
 namespace penstock {
 namespace {
 
-constexpr BuildInfo kBuild{"@PROJECT_VERSION@", "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
+constexpr BuildInfo kBuild{"@PENSTOCK_VERSION@", "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
                            "@CMAKE_BUILD_TYPE@", "@flags@", "@PENSTOCK_SANITIZE@"};
 constexpr LibraryVersion kVersions[] = {
 @versions@};
