@@ -114,6 +114,7 @@ MESSAGES = {
     "metadata-cache-not-dropped": "metadata stays cached",
     "mmap-keeps-objects-mapped": "keeps objects mapped (keep={n})",
     "model-size-has-no-effect": "model_size has no effect in DLIO",
+    "module-not-there": "{name} is neither next to the program nor in",
     "mount-fast-tier": "mount it",
     "mpi-module-missing": "MPI module",
     "mpi-size-mismatch": "PMI_SIZE is {n}, but MPI has {n2} ranks: the launcher and Penstock use different MPI",

@@ -4,8 +4,11 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
+import subprocess
 import time
+import unittest
 
 from messages import message
 import penstock_cli
@@ -40,6 +43,28 @@ class MainProgram(penstock_cli.CliTest):
             self.assertEqual(libraries[name]["present"], "version" in libraries[name], name)
         text = self.run_cli("--version").stdout
         self.assertRegex(text, rf"(?m)^  library +onetbb +present, version {re.escape(libraries['onetbb']['version'])}$")
+
+    @unittest.skipIf(penstock_cli.SANITIZED, "a sanitizer's build is not copied elsewhere")
+    def test_version_of_a_program_that_was_copied_alone_names_the_modules_that_are_not_there(self):
+        rows = lambda program: {(row["kind"], row["name"]): row for row in map(json.loads, subprocess.run(
+            [program, "--version", "--json"], check=True, capture_output=True, text=True).stdout.splitlines())}
+        built = rows(penstock_cli.PENSTOCK)
+        alone = self.dir / "alone" / "penstock"
+        alone.parent.mkdir()
+        shutil.copy(penstock_cli.PENSTOCK, alone)
+        copied = rows(alone)
+        modules = {"mpi": "libpenstock_mpi.so", "onednn": "libpenstock_onednn.so", "hdf5": "penstock_hdf5_filters", "xxhash": "libpenstock_profile.so"}
+        missing = {("library", name): file for name, file in modules.items() if built["library", name]["present"]}
+        if ("library", "mpi") in missing:
+            missing["backend", "mpiio"] = modules["mpi"]
+        self.assertTrue(missing)
+        for key, row in copied.items():
+            self.assertEqual(row["present"], built[key]["present"] and key not in missing, row)
+        for key, file in missing.items():
+            self.assertIn(message("module-not-there", name=file), copied[key]["reason"])
+            self.assertTrue(built[key]["present"])
+            shutil.copy(pathlib.Path(penstock_cli.PENSTOCK).with_name(file), alone.parent)
+        self.assertEqual(rows(alone), built)
 
     def test_libraries_are_never_looked_for_in_the_current_folder(self):
         """Anybody may have put one there."""

@@ -29,7 +29,11 @@ std::string why_module_is_missing(std::string_view library) {
   for (const auto& [name, file] : kModules) {
     if (name != library) continue;
     const Result<std::string> path = module_path(file);
-    return path.ok() ? "" : path.error().what + " (build it: cmake --build build/release)";
+    if (path.ok()) return "";
+    const char* remedy = name == "mpi"
+                             ? "a wheel has none; copy it there, or build it where MPI's headers are"
+                             : "copy it there, or build it";
+    return fmt::format("{} ({}: cmake --build build/release)", path.error().what, remedy);
   }
   return "";
 }

@@ -35,10 +35,11 @@ int env_number(const char* name, int fallback) {
 }
 
 Error no_module_error(std::string_view why) {
-  return make_error(Errc::unsupported,
-                    "this needs the MPI module, {}: build it on a machine with MPI's headers (Debian: "
-                    "libopenmpi-dev), or start one process without a launcher and use the back end posix",
-                    why);
+  return make_error(
+      Errc::unsupported,
+      "this needs the MPI module, {}. A wheel has none: build Penstock from source on a machine with MPI's "
+      "headers (Debian: libopenmpi-dev), or start one process without a launcher and use the back end posix",
+      why);
 }
 
 }  // namespace
