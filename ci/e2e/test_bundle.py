@@ -64,6 +64,19 @@ class Bundle(penstock_cli.CliTest):
                 self.assertTrue(any(name.endswith("/" + module) for name in libraries), module)
         self.assertEqual([name for name in names if name.endswith((".a", ".hpp", ".cmake"))], [])
 
+    def test_it_names_the_licence_of_each_library_and_of_itself(self):
+        documents = self.root / "share" / "doc" / "penstock"
+        carried = (documents / "THIRD_PARTY.md").read_text(encoding="utf-8")
+        rows = {row[0]: row[1:] for row in (line.strip("| ").split(" | ") for line in carried.splitlines() if line.startswith("| "))}
+        for library in self.root.rglob("lib/penstock/*"):
+            package, version, licence, texts = rows.pop(library.name)
+            self.assertNotIn("unknown", (package, version, licence, texts), library.name)
+            for text in texts.split(", "):
+                self.assertTrue((documents / text).is_file(), text)
+        self.assertLessEqual({"library", "in the program"}, rows.keys())
+        self.assertEqual([name for name in rows if name.startswith("lib") and name != "library"], [])
+        self.assertIn((documents / "copyright").read_text(encoding="utf-8").strip(), carried)
+
     def test_every_library_but_the_base_is_its_own(self):
         for elf in self.elves():
             if elf.name in OF_THE_SITE:
