@@ -9,6 +9,24 @@ find_package(nlohmann_json REQUIRED)
 find_package(JPEG REQUIRED)
 find_package(TBB REQUIRED)
 
+# Where an optional library is installed and must not be used, as in a package of variants.
+set(PENSTOCK_WITHOUT "" CACHE STRING "Optional libraries not to use, by their names in penstock --version, such as mpi;hdf5;liburing")
+foreach(pair mpi:MPI pugixml:pugixml cpp-httplib:httplib yaml-cpp:yaml-cpp zlib:ZLIB libpng:PNG)
+  string(REPLACE ":" ";" pair ${pair})
+  list(GET pair 0 name)
+  list(GET pair 1 package)
+  if(name IN_LIST PENSTOCK_WITHOUT)
+    set(CMAKE_DISABLE_FIND_PACKAGE_${package} ON)
+  endif()
+endforeach()
+
+# penstock_check_modules(NAME PREFIX MODULE): pkg_check_modules() of an optional library.
+macro(penstock_check_modules name prefix)
+  if(NOT "${name}" IN_LIST PENSTOCK_WITHOUT)
+    pkg_check_modules(${prefix} IMPORTED_TARGET GLOBAL QUIET ${ARGN})
+  endif()
+endmacro()
+
 # penstock_optional(NAME TARGET WHAT [VERSION]): remembers whether TARGET exists, and its version, for the summary and
 # `penstock --version`. WHAT is what the build lacks without it. Without VERSION it is what find_package() or pkg_check_modules() found.
 function(penstock_optional name target what)
@@ -38,16 +56,16 @@ pkg_check_modules(libjpeg QUIET libjpeg)  # find_package(JPEG) finds the version
 penstock_required(libjpeg-turbo JPEG::JPEG ${libjpeg_VERSION})
 penstock_required(onetbb TBB::tbb)
 
-pkg_check_modules(isal IMPORTED_TARGET GLOBAL QUIET libisal)
+penstock_check_modules(isa-l isal libisal)
 penstock_optional(isa-l PkgConfig::isal "CRC32C at memory speed (a portable table is used instead)")
 
-pkg_check_modules(zstd IMPORTED_TARGET GLOBAL QUIET libzstd)
+penstock_check_modules(zstd zstd libzstd)
 penstock_optional(zstd PkgConfig::zstd "how far samples compress (describe --content)")
 
-pkg_check_modules(uring IMPORTED_TARGET GLOBAL QUIET liburing>=2.2)
+penstock_check_modules(liburing uring liburing>=2.2)
 penstock_optional(liburing PkgConfig::uring "many reads in flight from one thread (back end uring)")
 
-pkg_check_modules(curl IMPORTED_TARGET GLOBAL QUIET libcurl>=7.74)
+penstock_check_modules(libcurl curl libcurl>=7.74)
 penstock_optional(libcurl PkgConfig::curl "tiers in object stores (back end s3)")
 
 find_package(pugixml QUIET)
@@ -76,7 +94,7 @@ penstock_optional(mpi MPI::MPI_C "one job over the ranks that mpirun or srun sta
 # what penstock_hdf5_filters makes.
 include(CheckCXXSourceCompiles)
 foreach(name IN ITEMS hdf5-serial hdf5)
-  pkg_check_modules(${name} IMPORTED_TARGET GLOBAL QUIET ${name})
+  penstock_check_modules(hdf5 ${name} ${name})
   if(TARGET PkgConfig::${name} AND NOT TARGET penstock_hdf5)
     set(CMAKE_REQUIRED_LIBRARIES PkgConfig::${name})
     check_cxx_source_compiles("#include <hdf5.h>
@@ -109,7 +127,7 @@ penstock_optional(libpng PNG::PNG "pictures as PNG (--set codec=png)")
 # Found by its files: its own CMake package fails if it was built for OpenCL and OpenCL's headers are missing.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp)
 find_library(DNNL_LIBRARY dnnl)
-if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY)
+if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY AND NOT "onednn" IN_LIST PENSTOCK_WITHOUT)
   foreach(part MAJOR MINOR PATCH)
     file(STRINGS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h line REGEX "^#define DNNL_VERSION_${part} ")
     string(REGEX MATCH "[0-9]+$" number "${line}")
@@ -137,6 +155,11 @@ endif()
 
 function(penstock_print_summary)
   get_property(rows GLOBAL PROPERTY PENSTOCK_LIBRARIES)
+  foreach(name IN LISTS PENSTOCK_WITHOUT)
+    if(NOT rows MATCHES "(^|;)${name}\\|0\\|")
+      message(FATAL_ERROR "PENSTOCK_WITHOUT: '${name}' is not the name of an optional library, or it is used nevertheless")
+    endif()
+  endforeach()
   foreach(row IN LISTS rows)
     if(row MATCHES "^(.*)\\|0\\|\\|(.*)$")
       message(STATUS "penstock: without ${CMAKE_MATCH_1}: ${CMAKE_MATCH_2}")
