@@ -87,11 +87,11 @@ class Uninstall(penstock_cli.CliTest):
                      "include/penstock/io_backends/core/json.hpp", "share/man/man1/penstock.1")
         (self.prefix / "include" / "penstock" / "mine.hpp").write_text("of the user", encoding="utf-8")
         (self.prefix / "bin" / "other").write_text("of another package", encoding="utf-8")
-        self.assertIn("6 files removed", self.uninstall())
+        self.assertIn("files removed: 6", self.uninstall())
         self.assertEqual({name for name, content in penstock_cli.tree(self.prefix).items()},
                          {"bin", "bin/other", "include", "include/penstock", "include/penstock/mine.hpp", "lib", "share", "share/doc", "share/man",
                           "share/man/man1"})
-        self.assertRegex(self.uninstall(), r"0 files removed\n.*6 files were already gone, first '.*/bin/penstock'")
+        self.assertRegex(self.uninstall(), r"files removed: 0\n.*already gone: 6, the first '.*/bin/penstock'")
 
     def test_it_counts_missing_files_and_removes_links_not_what_they_name(self):
         self.install("bin/penstock", "lib/libpenstock_profile.so", "share/doc/penstock/README.md")
@@ -100,16 +100,16 @@ class Uninstall(penstock_cli.CliTest):
         (self.prefix / "lib" / "libpenstock_profile.so").symlink_to(kept)
         (self.prefix / "share" / "doc" / "penstock" / "README.md").unlink()
         text = self.uninstall()
-        self.assertIn("2 files removed", text)
-        self.assertIn("1 files were already gone", text)
+        self.assertIn("files removed: 2", text)
+        self.assertIn("already gone: 1,", text)
         self.assertEqual(kept.read_text(encoding="utf-8"), "x")
         self.assertEqual(set(penstock_cli.tree(self.prefix)), {"bin", "lib", "share", "share/doc"})
 
     def test_destdir_is_where_it_was_installed(self):
         stage = self.dir / "stage"
         self.install("bin/penstock", "lib/penstock/libfmt.so.9", destdir=stage)
-        self.assertIn("2 files were already gone", self.uninstall())
-        self.assertIn("2 files removed", self.uninstall(DESTDIR=str(stage)))
+        self.assertIn("already gone: 2,", self.uninstall())
+        self.assertIn("files removed: 2", self.uninstall(DESTDIR=str(stage)))
         self.assertEqual([name for name, content in penstock_cli.tree(stage).items() if content is not None], [])
 
     def test_what_cannot_be_removed_is_an_error_and_the_rest_goes(self):
@@ -117,7 +117,7 @@ class Uninstall(penstock_cli.CliTest):
         (self.prefix / "bin" / "penstock").unlink()
         (self.prefix / "bin" / "penstock").mkdir()  # where a file was
         (self.prefix / "bin" / "penstock" / "x").write_text("x", encoding="utf-8")
-        self.assertIn("1 files cannot be removed", self.uninstall(expect=1))
+        self.assertIn("cannot be removed: 1,", self.uninstall(expect=1))
         self.assertFalse((self.prefix / "share" / "doc" / "penstock").exists())
         self.manifest.unlink()
         self.assertIn(str(self.manifest), self.uninstall(expect=1))

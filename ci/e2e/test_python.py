@@ -40,7 +40,7 @@ class Records(penstock_cli.CliTest):
         (self.dir / "r" / ".hidden.jsonl").write_text("x", encoding="utf-8")
         found, warning = self.read(self.dir / "r")
         self.assertEqual(found, printed)
-        self.assertIn("1 lines or files left out, first ", warning)
+        self.assertIn("left out: 1, the first ", warning)
         self.assertIn("folder.jsonl", warning)
         with self.assertRaises(FileNotFoundError):
             penstock.records(self.dir / "none")
@@ -58,21 +58,21 @@ class Records(penstock_cli.CliTest):
         self.assertEqual((whole, warning), (penstock_cli.stored(KEPT / "read.jsonl"), ""))
         found, warning = left_out(lines[0].replace(b'"verdict":"ok"', b'"verdict":"no"'), *lines[1:])
         self.assertEqual(found, whole[1:])
-        self.assertIn(f"1 lines or files left out, first {file}:1: changed since it was written", warning)
-        for kept, first in ((lines[1:], "first 1"), (lines[:-1], f"first {len(lines)}")):
+        self.assertIn(f"left out: 1, the first {file}:1: changed since it was written", warning)
+        for kept, first in ((lines[1:], "the first 1"), (lines[:-1], f"the first {len(lines)}")):
             found, warning = left_out(*kept)
             self.assertEqual(len(found), len(lines) - 1)
-            self.assertIn(f"of the {len(lines)} lines of a run, 1 are missing, {first}", warning)
+            self.assertIn(f"missing of the {len(lines)} of a run: 1, {first}", warning)
         found, warning = left_out(*lines, lines[0][:200], b"\xff\x00", b"[1, 2]", b'{"schema": 7}', b'{"a":' * 100000)
         self.assertEqual(found, whole)
-        self.assertIn(f"5 lines or files left out, first {file}:{len(lines) + 1}: ", warning)
+        self.assertIn(f"left out: 5, the first {file}:{len(lines) + 1}: ", warning)
         unsealed = json.dumps({**whole[0], "metrics": {"m": {"value": None, "samples": [None], "unit": "1", "better": "lower", "per": "run"}}}).encode()
         self.assertEqual(left_out(unsealed)[1], "")
         self.assertEqual(left_out(), ([], ""))
         self.assertEqual(left_out(*lines[:1] * 2)[0], whole[:1] * 2)  # two files that were joined
         found, warning = left_out(b"{", b'"fio version": "fio-3.33",', b"}")
         self.assertEqual(found, [])
-        self.assertIn("1 lines or files left out", warning)
+        self.assertIn("left out: 1, ", warning)
         self.assertIn("`penstock report` also reads results of other tools", warning)
 
     @unittest.skipIf(importlib.util.find_spec("pandas"), "pandas is installed: cli.wheel makes frames")

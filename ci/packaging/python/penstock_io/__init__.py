@@ -111,7 +111,7 @@ def _read_file(path, found, problems):
 
     def missing(last, of):
         if next_line <= last:
-            wrong.append(f"{path}: of the {of} lines of a run, {last - next_line + 1} are missing, first {next_line}")
+            wrong.append(f"{path}: lines that are missing of the {of} of a run: {last - next_line + 1}, the first {next_line}")
 
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line.strip():
@@ -161,7 +161,7 @@ def records(path="penstock-results", as_frame=False, repeats=False):
                     raise
                 problems.append(f"{file}: {reason.strerror}")
     if problems:
-        warnings.warn(f"{len(problems)} lines or files left out, first {problems[0]}", stacklevel=2)
+        warnings.warn(f"lines or files that were left out: {len(problems)}, the first {problems[0]}", stacklevel=2)
     return frame(found, repeats) if as_frame else found
 
 
