@@ -20,7 +20,7 @@
 // --- A session is a folder of mode 0700 with files of mode 0600. A process begins a new file when it is
 // forked and when it executes another program. Each window of a process has a file of its own. A file is a
 // header followed by blocks. It is mapped while it is written, so nothing is lost even if the process is
-// killed. docs/session_format.md describes how to read it.
+// killed. docs/reference/session-format.md describes how to read it.
 
 #define PENSTOCK_SESSION_MAGIC "PNSTKSES"  // 8 bytes, without the NUL
 #define PENSTOCK_SESSION_VERSION 3

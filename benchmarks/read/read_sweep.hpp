@@ -42,7 +42,7 @@ struct ReadCell {
   void judge(Verdict what, std::string_view why);
 };
 
-// Adds the metrics of the cell to the trial (see docs/records.md, row `read`). `first` is the cell of the
+// Adds the metrics of the cell to the trial (see docs/reference/records.md, row `read`). `first` is the cell of the
 // same tier with the first thread count of the sweep. The metric `scaling` is relative to it.
 void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
                  uint64_t tier_bytes_read, Trial& trial);

@@ -1,4 +1,4 @@
-"""A reader of manifests of its own, by docs/manifest.md alone."""
+"""A reader of manifests of its own, by docs/reference/manifest.md alone."""
 
 import pathlib
 import struct

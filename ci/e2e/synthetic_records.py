@@ -1,4 +1,4 @@
-"""Records with the real schema and made-up numbers, for tests of what reads records (docs/records.md)."""
+"""Records with the real schema and made-up numbers, for tests of what reads records (docs/reference/records.md)."""
 
 import json
 import math

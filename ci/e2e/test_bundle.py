@@ -57,7 +57,7 @@ class Bundle(penstock_cli.CliTest):
         libraries = {name for name in names if name.startswith("lib")}
         for name in ("bin/penstock", "share/man/man1/penstock.1", "share/man/man1/penstock-read.1", "share/bash-completion/completions/penstock",
                      "share/zsh/site-functions/_penstock", "share/fish/vendor_completions.d/penstock.fish", "share/doc/penstock/README.md",
-                     "share/doc/penstock/docs/records.md"):
+                     "share/doc/penstock/docs/reference/records.md"):
             self.assertIn(name, names)
         for module in ("libpenstock_profile.so", "penstock_hdf5_filters", *OF_THE_SITE):
             if pathlib.Path(penstock_cli.BUILD, module).exists():

@@ -1,4 +1,4 @@
-"""The commands of docs/why_numbers_differ.md run unchanged, ours and fio's; benchmarks/self/peers do what they say."""
+"""The commands of docs/explanation/why-numbers-differ.md run unchanged, ours and fio's; benchmarks/self/peers do what they say."""
 
 import ctypes
 import json
@@ -14,7 +14,7 @@ import penstock_cli
 
 IO_URING_SETUP = 425  # the number of the call on every architecture that is not alpha
 IO_URING_PARAMS_BYTES = 120
-PAGE = penstock_cli.SOURCE / "docs" / "why_numbers_differ.md"
+PAGE = penstock_cli.SOURCE / "docs" / "explanation" / "why-numbers-differ.md"
 
 
 def commands(program):

@@ -268,7 +268,7 @@ class Sweep(SweepTest):
 
     def test_the_files_of_the_docs_are_right(self):
         texts = []
-        for name in ("sweeps", "run_on_slurm"):
+        for name in ("reference/sweep-files", "how-to/run_on_slurm"):
             text = (penstock_cli.SOURCE / "docs" / f"{name}.md").read_text(encoding="utf-8")
             texts += [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "command:" in block]
         texts += [file.read_text(encoding="utf-8") for file in (penstock_cli.SOURCE / "ci" / "slurm").glob("*.yaml")]

@@ -1,5 +1,5 @@
 // Format: TFRecord shards of tf.Example records. Pictures have the features of TensorFlow's own ImageNet
-// script, or those that DLIO reads if an option says so. docs/formats.md lists the features.
+// script, or those that DLIO reads if an option says so. docs/reference/formats.md lists the features.
 #include <fmt/format.h>
 
 #include <algorithm>

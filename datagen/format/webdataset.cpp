@@ -1,5 +1,5 @@
 // Format: tar shards for WebDataset. The files of a sample follow each other, and their names are equal up to
-// the first dot. docs/formats.md lists the files.
+// the first dot. docs/reference/formats.md lists the files.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // The byte layout of the manifest: the header, the section table, and the encoding of names and facts. Only
-// manifest/*.cpp and their tests use it. docs/manifest.md describes it in prose. A change that old readers
+// manifest/*.cpp and their tests use it. docs/reference/manifest.md describes it in prose. A change that old readers
 // would misunderstand needs a new kVersion.
 #pragma once
 

@@ -1,6 +1,6 @@
 // The manifest of a corpus lists all samples. It has one entry per sample (object, offset, length, label,
 // CRC32C), and the names of objects. A manifest in a local file is opened by mmap. It contains no absolute
-// path, time or host, so that a corpus can be moved. Layout: docs/manifest.md.
+// path, time or host, so that a corpus can be moved. Layout: docs/reference/manifest.md.
 #pragma once
 
 #include <cstddef>

@@ -68,7 +68,7 @@ using StoredForm = std::variant<ChunkedArray, CompressedStream>;
 
 uint64_t form_bytes(const StoredForm& form);  // number of bytes that samples can be in
 
-// The form as the manifest keeps it (docs/manifest.md).
+// The form as the manifest keeps it (docs/reference/manifest.md).
 std::vector<uint64_t> encode_form(const StoredForm& form);
 // Nothing if the words are no form, or one that contradicts itself. Chunks and the windows of points refer to
 // `words`. Whether chunks are inside the object is not checked.

@@ -1,4 +1,4 @@
-// Recipe: JPEG pictures in class folders with the classes and sizes of Caltech-101 (docs/recipes.md).
+// Recipe: JPEG pictures in class folders with the classes and sizes of Caltech-101 (docs/reference/recipes.md).
 #include <fmt/format.h>
 
 #include <iterator>

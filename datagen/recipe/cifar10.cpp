@@ -1,4 +1,4 @@
-// Recipe: 32x32 pictures with the colour planes, classes and number of samples of CIFAR-10 (docs/recipes.md).
+// Recipe: 32x32 pictures with the colour planes, classes and number of samples of CIFAR-10 (docs/reference/recipes.md).
 #include <fmt/format.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Recipe: simulated weather with the HDF5 data sets and shapes of ClimDeepLearn's input (docs/recipes.md).
+// Recipe: simulated weather with the HDF5 data sets and shapes of ClimDeepLearn's input (docs/reference/recipes.md).
 #include <fmt/format.h>
 
 #include <iterator>

@@ -1,4 +1,4 @@
-// Recipe: the samples of MLPerf Storage's CosmoFlow workload (docs/recipes.md).
+// Recipe: the samples of MLPerf Storage's CosmoFlow workload (docs/reference/recipes.md).
 #include <fmt/format.h>
 
 #include <iterator>

@@ -1,4 +1,4 @@
-// Recipe: detector images with the nine data sets of HEPCNNB's files (docs/recipes.md).
+// Recipe: detector images with the nine data sets of HEPCNNB's files (docs/reference/recipes.md).
 #include <fmt/format.h>
 
 #include <iterator>

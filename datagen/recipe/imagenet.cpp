@@ -1,4 +1,4 @@
-// Recipe: JPEG or PNG pictures in class folders with the sizes of ImageNet. docs/recipes.md gives the source
+// Recipe: JPEG or PNG pictures in class folders with the sizes of ImageNet. docs/reference/recipes.md gives the source
 // of the figures, and says how the pictures resemble photographs.
 #include <fmt/compile.h>
 #include <fmt/format.h>

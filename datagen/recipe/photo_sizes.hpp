@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// A log-normal distribution of file sizes. docs/recipes.md gives the source of ImageNet's figures.
+// A log-normal distribution of file sizes. docs/reference/recipes.md gives the source of ImageNet's figures.
 struct PhotoSizes {
   PhotoSizes(double median, double sigma);
 

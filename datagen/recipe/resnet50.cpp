@@ -1,4 +1,4 @@
-// Recipe: the samples of MLPerf Storage's ResNet50 workload, as pictures (docs/recipes.md).
+// Recipe: the samples of MLPerf Storage's ResNet50 workload, as pictures (docs/reference/recipes.md).
 #include <fmt/format.h>
 
 #include <iterator>

@@ -83,7 +83,7 @@ Result<std::vector<Tier>> open_tiers(std::span<const std::string> texts, const s
                                      NamedTiers named);
 
 // The options that every tier has, whatever its back end: limit, read_limit, write_limit, latency, capacity,
-// fail, fail_seed, times, trace (docs/tiers.md).
+// fail, fail_seed, times, trace (docs/reference/tiers.md).
 OptionTable tier_options();
 
 // Finds the file system and device of `path` in /proc/self/mountinfo. If `path` does not exist, returns the

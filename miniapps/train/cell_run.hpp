@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// Trains and fills `trial`: parameters, tier, cache, corpus, metrics (docs/mini_apps.md) and verdict. If the
+// Trains and fills `trial`: parameters, tier, cache, corpus, metrics (docs/reference/mini-apps.md) and verdict. If the
 // measured work fails, that becomes the verdict. A returned error is a bug or wrong usage, such as a log that
 // cannot be written; the trial is then invalid. `pool` must fit plan.batch_shape() and plan.pool_prefetch().
 //

@@ -1,5 +1,5 @@
-// The results of a training, and how they become metrics and the verdict of a record (docs/mini_apps.md,
-// docs/records.md). train_team.hpp joins the results of several ranks.
+// The results of a training, and how they become metrics and the verdict of a record (docs/reference/mini-apps.md,
+// docs/reference/records.md). train_team.hpp joins the results of several ranks.
 #pragma once
 
 #include <cstdint>

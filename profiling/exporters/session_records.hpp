@@ -1,4 +1,4 @@
-// Converts sessions to result records (docs/records.md). `penstock report` can draw them, for example the
+// Converts sessions to result records (docs/reference/records.md). `penstock report` can draw them, for example the
 // bandwidth of any program over its threads and its tiers.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Writes a session as JSON lines, for `penstock profile report --json` (docs/session_format.md). The text is
+// Writes a session as JSON lines, for `penstock profile report --json` (docs/reference/session-format.md). The text is
 // built directly, without JSON objects, because there may be millions of lines.
 #pragma once
 

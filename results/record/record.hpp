@@ -1,5 +1,5 @@
 // A record: one measured cell with everything that a reader needs to trust it. Also writes the files of
-// records. Field names are a contract (docs/records.md).
+// records. Field names are a contract (docs/reference/records.md).
 //
 // A record file has the records of one run, one sealed record in each line. Its name is
 // `<utc time>-<command>-<short id>.jsonl`. It appears whole or not at all (write_durable_file()), and never
@@ -45,7 +45,7 @@ enum class Verdict : uint8_t {
   interrupted,
 };
 std::string_view verdict_name(Verdict verdict);
-int verdict_exit_code(Verdict verdict);  // the exit code for this verdict: 0, 1 or 77 (docs/records.md)
+int verdict_exit_code(Verdict verdict);  // the exit code for this verdict: 0, 1 or 77 (docs/reference/records.md)
 // Adds one more verdict on the same cell. `verdict` becomes the worse of the two, with its reason. If the
 // exit code of the worse verdict is 0, its reason also names the other verdict: "3 samples were skipped; also
 // client_bound: ...". Of two equal verdicts the first reason is kept.

@@ -68,7 +68,7 @@ TEST(Series, OfAnEarlierVersionLeavesItsLastIntervalOut) {
   EXPECT_TRUE(Series{}.rates().empty());
 }
 
-// The field names that docs/records.md documents, as one text. If a field is renamed, this test fails first.
+// The field names that docs/reference/records.md documents, as one text. If a field is renamed, this test fails first.
 TEST(Record, HasExactlyTheDocumentedFields) {
   const Json json = to_json(full_record());
   std::string names;

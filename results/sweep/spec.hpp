@@ -1,4 +1,4 @@
-// Reads the file that describes a sweep (docs/sweeps.md explains its keys).
+// Reads the file that describes a sweep (docs/reference/sweep-files.md explains its keys).
 #pragma once
 
 #include <chrono>
