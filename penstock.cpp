@@ -30,6 +30,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/miniapp.hpp"
 #include "profiling/exporters/exporter.hpp"
+#include "results/record/record.hpp"
 
 namespace penstock {
 namespace {
@@ -41,6 +42,18 @@ std::string overview() {
 // The words that shell completion offers for the first argument of a command.
 ArgumentChoices argument_choices() {
   return {{"generate", plugin_names(recipe_registry())}, {"train", plugin_names(miniapp_registry())}};
+}
+
+// The page of the reference that lists the verdicts of records.
+std::string verdicts_page() {
+  std::string page =
+      "# Verdicts\n\nEach record has a verdict, from harmless to fatal, and its `reason`. A command exits "
+      "with "
+      "the code of its worst record.\n\n| verdict | meaning | exit code |\n|---|---|---|\n";
+  for (int i = 0; i <= int(kWorstVerdict); ++i)
+    page += fmt::format("| `{}` | {} | {} |\n", verdict_name(Verdict(i)), verdict_meaning(Verdict(i)),
+                        verdict_exit_code(Verdict(i)));
+  return page;
 }
 
 // The seed of the run: the value of --seed, or a random number. Each rank would draw a different number, so
@@ -182,7 +195,9 @@ int main_program(const std::vector<std::string>& argv) {
     return finish(0, "");
   }
   if (word == "--write-manuals" && argv.size() == 3)
-    return finish(write_manuals(argv[2], command_registry().present(), argument_choices()), "");
+    return finish(write_manuals(argv[2], command_registry().present(), argument_choices(),
+                                {{"verdicts.md", verdicts_page()}}),
+                  "");
   if (word == "--tier-names") {
     for (const std::string& tier : site_tier_names(command_registry().present())) print_text(tier + "\n");
     return finish(0, "");

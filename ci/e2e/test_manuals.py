@@ -80,6 +80,31 @@ class Pages(Manuals):
             self.assertIn(word, re.sub(".\b", "", done.stdout), "without what is struck over")
 
 
+class Reference(Manuals):
+    def text(self, name):
+        return (self.folder / "reference" / name).read_text(encoding="utf-8")
+
+    def test_each_command_has_a_page_with_its_subcommands_and_options(self):
+        pages = self.folder / "reference" / "commands"
+        self.assertEqual({page.stem for page in pages.iterdir()}, set(self.commands))
+        self.assertIn("\n- `--threads LIST`: ", self.text("commands/read.md"))
+        for word in self.complete("penstock", "checkpoint", ""):
+            self.assertIn(f"\n## penstock checkpoint {word}\n", self.text("commands/checkpoint.md"))
+
+    def test_metrics_have_units_and_directions(self):
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in self.text("metrics.md").splitlines() if line.startswith("| `")]
+        self.assertGreater(len(rows), 100)
+        self.assertEqual({row[2] for row in rows}, {"higher", "lower", "neither"})
+        self.assertIn(["`payload_bytes_per_s`", "B/s", "higher", "repeat", "yes"], rows)
+
+    def test_verdicts_have_meanings_and_exit_codes(self):
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in self.text("verdicts.md").splitlines() if line.startswith("| `")]
+        self.assertEqual(len(rows), 12)
+        self.assertTrue(all(meaning.endswith(".") for _, meaning, _ in rows))
+        self.assertEqual({verdict: code for verdict, _, code in rows if verdict in ("`ok`", "`not_cold`", "`skipped`")},
+                         {"`ok`": "0", "`not_cold`": "1", "`skipped`": "77"})
+
+
 class Bash(Manuals):
     def test_commands_and_options(self):
         self.assertEqual(self.complete("penstock", "ver"), ["verify"])

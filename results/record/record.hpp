@@ -44,7 +44,9 @@ enum class Verdict : uint8_t {
   skipped,
   interrupted,
 };
+inline constexpr Verdict kWorstVerdict = Verdict::interrupted;
 std::string_view verdict_name(Verdict verdict);
+std::string_view verdict_meaning(Verdict verdict);  // one sentence for the reader of a record
 int verdict_exit_code(Verdict verdict);  // the exit code for this verdict: 0, 1 or 77 (docs/reference/records.md)
 // Adds one more verdict on the same cell. `verdict` becomes the worse of the two, with its reason. If the
 // exit code of the worse verdict is 0, its reason also names the other verdict: "3 samples were skipped; also

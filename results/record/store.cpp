@@ -174,7 +174,7 @@ Result<std::optional<SealedPosition>> check_seal(std::string_view line, const Js
 }
 
 Result<Verdict> parse_verdict(std::string_view name) {
-  for (int i = 0; i <= int(Verdict::interrupted); ++i)
+  for (int i = 0; i <= int(kWorstVerdict); ++i)
     if (const auto verdict = static_cast<Verdict>(i); verdict_name(verdict) == name) return verdict;
   return make_error(Errc::corrupt, "not a record: unknown verdict '" + std::string(name) + "'");
 }

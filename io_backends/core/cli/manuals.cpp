@@ -32,16 +32,25 @@ Result<void> write_manual(const fs::path& path, const std::string& text) {
 }  // namespace
 
 Result<int> write_manuals(const fs::path& folder, std::span<const CommandInfo* const> present,
-                          const ArgumentChoices& arguments) {
-  std::error_code error;
-  fs::create_directories(folder / "man1", error);
-  if (error) return errno_error(error.value(), "cannot make", (folder / "man1").string());
+                          const ArgumentChoices& arguments,
+                          const std::map<std::string, std::string>& more_pages) {
+  const fs::path reference = folder / "reference";
+  for (const fs::path& made : {folder / "man1", reference / "commands"}) {
+    std::error_code error;
+    fs::create_directories(made, error);
+    if (error) return errno_error(error.value(), "cannot make", made.string());
+  }
   const std::vector<const CommandInfo*> commands(present.begin(), present.end());
   const std::string date = date_of_build();
   PENSTOCK_TRY(write_manual(folder / "man1" / "penstock.1", man_page_of_all(commands, date)));
   for (const CommandInfo* command : with_subcommands(commands))
     PENSTOCK_TRY(write_manual(folder / "man1" / fmt::format("penstock-{}.1", joined_name(*command, '-')),
                               man_page(*command, date)));
+  for (const CommandInfo* command : commands)
+    PENSTOCK_TRY(
+        write_manual(reference / "commands" / fmt::format("{}.md", command->name), command_page(*command)));
+  PENSTOCK_TRY(write_manual(reference / "metrics.md", metrics_page(commands)));
+  for (const auto& [name, text] : more_pages) PENSTOCK_TRY(write_manual(reference / name, text));
   PENSTOCK_TRY(write_manual(folder / "penstock.bash", bash_completion(commands, arguments)));
   PENSTOCK_TRY(write_manual(folder / "_penstock", zsh_completion(commands, arguments)));
   PENSTOCK_TRY(write_manual(folder / "penstock.fish", fish_completion(commands, arguments)));

@@ -1,5 +1,5 @@
-// Makes man pages and shell completions from the option tables of the commands (--help is made from the same
-// tables).
+// Makes man pages, shell completions and the reference in Markdown from the option tables of the commands
+// (--help is made from the same tables).
 #pragma once
 
 #include <filesystem>
@@ -18,15 +18,21 @@ namespace penstock {
 using ArgumentChoices = std::map<std::string, std::vector<std::string>, std::less<>>;
 
 // Writes the manuals of the commands. `folder`/man1/ gets the man pages penstock.1, penstock-COMMAND.1 and
-// penstock-COMMAND-SUBCOMMAND.1. `folder` gets the completions penstock.bash, _penstock (zsh) and
-// penstock.fish. Creates both folders. Returns 0, the exit code of the command.
+// penstock-COMMAND-SUBCOMMAND.1. `folder`/reference/ gets metrics.md, commands/COMMAND.md with the
+// subcommands of each, and `more_pages` (file name -> Markdown). `folder` gets the completions penstock.bash,
+// _penstock (zsh) and penstock.fish. Creates all folders. Returns 0, the exit code of the command.
 Result<int> write_manuals(const std::filesystem::path& folder, std::span<const CommandInfo* const> commands,
-                          const ArgumentChoices& arguments);
+                          const ArgumentChoices& arguments,
+                          const std::map<std::string, std::string>& more_pages);
 
 // man_page() makes the man page of one command. man_page_of_all() makes the man page of the whole program,
 // with a list of `commands`. The page shows `date`: "2026-11-23".
 std::string man_page(const CommandInfo& command, std::string_view date);
 std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std::string_view date);
+
+// The Markdown pages of one command with its subcommands, and of the metrics of all.
+std::string command_page(const CommandInfo& command);
+std::string metrics_page(const std::vector<const CommandInfo*>& commands);
 
 std::string bash_completion(const std::vector<const CommandInfo*>& commands,
                             const ArgumentChoices& arguments);

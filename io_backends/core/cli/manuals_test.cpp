@@ -68,6 +68,25 @@ TEST(Manuals, AManPageOfACommandListsItsSubcommands) {
   EXPECT_FALSE(has(page, "threads"));
 }
 
+TEST(Manuals, AReferencePageHasTheOptionsOfAllSubcommands) {
+  const std::string page = command_page(kGrouped);
+  EXPECT_TRUE(page.starts_with("# penstock grouped\n\ndoes them\n"));
+  EXPECT_TRUE(has(page, "\n## penstock grouped save\n"));
+  EXPECT_TRUE(has(page, "- `-t, --threads LIST`: .begins with a dot, it's \\\\ so (default `1`)\n"));
+  EXPECT_TRUE(has(page, "- `--order sequential|shuffled`: which \\[first\\]: then\n"));
+  EXPECT_TRUE(has(page, "- `--to TIER ...`: where\n"));
+}
+
+TEST(Manuals, TheMetricsPageHasEachCommandThatMeasures) {
+  constexpr MetricInfo kRates[] = {{"reads_per_s.*", "1/s", Better::higher, "repeat", kHeadline}};
+  CommandInfo measuring = kPlain;
+  measuring.metrics = kRates;
+  const std::string page = metrics_page({&measuring, &kGrouped});
+  EXPECT_TRUE(has(page, "\n## plain\n"));
+  EXPECT_TRUE(has(page, "\n| `reads_per_s.*` | 1/s | higher | repeat | yes |\n"));
+  EXPECT_FALSE(has(page, "grouped"));
+}
+
 TEST(Manuals, CompletionsOfferSubcommandsChoicesAndPaths) {
   const std::vector<const CommandInfo*> commands{&kPlain, &kGrouped};
   const std::string bash = bash_completion(commands, {{"plain", {"alexnet", "cosmo"}}});
