@@ -268,11 +268,11 @@ class Sweep(SweepTest):
 
     def test_the_files_of_the_docs_are_right(self):
         texts = []
-        for name in ("reference/sweep-files", "how-to/run_on_slurm"):
+        for name in ("reference/sweep-files", "how-to/run-on-slurm-and-mpi", "how-to/sweep-parameters"):
             text = (penstock_cli.SOURCE / "docs" / f"{name}.md").read_text(encoding="utf-8")
             texts += [block for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL) if "command:" in block]
         texts += [file.read_text(encoding="utf-8") for file in (penstock_cli.SOURCE / "ci" / "slurm").glob("*.yaml")]
-        self.assertEqual(len(texts), 4)
+        self.assertEqual(len(texts), 6)
         for text in texts:
             done = self.run_cli("sweep", self.file(text), "--dry-run")
             self.assertIn(message("sweep-has-turns-left"), done.stdout)

@@ -1,6 +1,6 @@
 // A staging plan lists the files of a slow tier that are to be copied to a fast one, and the predicted gain.
 // `penstock stage advise` writes it, and `stage apply` and `stage revert` carry it out. `read` and `train`
-// use it to find the tier of each object (overlay.hpp). docs/how-to/stage-hot-files.md describes the file.
+// use it to find the tier of each object (overlay.hpp). docs/reference/staging.md describes the file.
 #pragma once
 
 #include <cstdint>
