@@ -8,11 +8,13 @@
 namespace penstock {
 namespace {
 
-// Escapes the characters that Markdown would take for markup.
+// Escapes the characters that Markdown would take for markup, except in code between backticks.
 std::string markdown_text(std::string_view text) {
   std::string escaped;
+  bool in_code = false;
   for (const char c : text) {
-    if (std::string_view(R"(\`*_[]<>|#)").find(c) != std::string_view::npos) escaped += '\\';
+    if (c == '`') in_code = !in_code;
+    if (!in_code && std::string_view(R"(\*_[]<>|#)").find(c) != std::string_view::npos) escaped += '\\';
     escaped += c;
   }
   return escaped;
