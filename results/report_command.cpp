@@ -81,10 +81,7 @@ std::string folders_with_records(const std::vector<fs::path>& paths) {
 Result<RecordSet> records_in(const std::vector<fs::path>& paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
   for (const std::string& problem : set.problems) warn(problem);
-  if (!set.files_without_results.empty())
-    note(fmt::format("{} without results skipped (first: {})",
-                     count_of(set.files_without_results.size(), "JSON file"),
-                     set.files_without_results.front().string()));
+  for (const std::string& remark : set.remarks) note(remark);
   if (!set.records.empty()) return set;
   std::vector<std::string> names;
   for (const fs::path& path : paths) names.push_back(fmt::format("'{}'", path.string()));

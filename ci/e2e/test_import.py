@@ -1,5 +1,6 @@
-"""Records of other tools, and ours in theirs: fio's and Google Benchmark's JSON are read, and Google's compare.py reads ours."""
+"""Records of other programs, and ours in theirs: results of seven programs are read, and Google's compare.py reads ours."""
 
+import csv
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import unittest
 from messages import message
 import penstock_cli
 
+SEEDS = penstock_cli.SOURCE / "results" / "fuzz_seeds" / "foreign"
 PLACES = ("/usr/share/benchmark", "/usr/share/doc/libbenchmark-tools", "/usr/lib/benchmark", "/usr/local/share/googlebenchmark/tools")
 
 
@@ -71,6 +73,103 @@ class Google(penstock_cli.CliTest):
         runs = {entry["run_name"] for entry in json.loads(out.read_text())["benchmarks"]}
         output = json.loads(self.run_cli("report", out, "--json", "-o", "r.html").stdout)
         self.assertEqual((output["records"], output["problems"]), (len(runs), []))
+
+
+class Peers(penstock_cli.CliTest):
+    """Results that elbencho, IOR, mdtest, DLIO and warp wrote on our machines; only names of hosts and paths were changed."""
+
+    def setUp(self):
+        super().setUp()
+        self.results = self.dir / "peers"
+        self.results.mkdir()
+
+    def take(self, *names):
+        for name in names:
+            shutil.copy(SEEDS / name, self.results)
+        return self.results
+
+    def rows(self, *where):
+        """The rows of the CSV file of all records: one for each record and metric."""
+        shutil.rmtree(self.dir / "csv", ignore_errors=True)
+        self.run_cli("report", *where, "--to", "csv", "-o", "csv")
+        with open(self.dir / "csv" / "records.csv", encoding="utf-8", newline="") as file:
+            return [{**row, "parameters": json.loads(row["parameters"])} for row in csv.DictReader(file)]
+
+    def values(self, where, metric, **parameters):
+        return [float(row["value"]) for row in self.rows(where)
+                if row["metric"] == metric and parameters.items() <= row["parameters"].items()]
+
+    def test_elbencho(self):
+        folder = self.take("elbencho_3_1.json", "elbencho_mix.json")
+        self.assertEqual(self.values(folder, "payload_bytes_per_s", operation="write", phase="WRITE"), [(412206481 + 322136978) / 2])
+        self.assertEqual(self.values(folder, "payload_bytes_per_s", phase="RWMIX70", operation="read"), [166882611])
+        self.assertEqual(self.values(folder, "ops_per_s", operation="stat"), [(2053 + 25356) / 2])
+
+    def test_elbencho_csv_and_json_of_one_run_count_once(self):
+        json_only = len(self.rows(self.take("elbencho_3_1.json")))
+        done = self.run_cli("report", self.take("elbencho_3_1.csv"), "-o", "r.html")
+        self.assertIn("6 results", done.stderr)
+        self.assertEqual(len(self.rows(self.results)), json_only)
+        self.assertEqual(self.values(self.take("elbencho_2_3.csv"), "payload_bytes_per_s", block=1 << 20, phase="READ"), [853 * (1 << 20)])
+
+    def test_ior(self):
+        folder = self.take("ior_4_1.json", "ior_direct.json")
+        self.assertEqual(self.values(folder, "payload_bytes_per_s", operation="read"), [1827.2849 * (1 << 20)])
+        rows = [row for row in self.rows(folder) if row["metric"] == "payload_bytes_per_s"]
+        self.assertEqual([(row["parameters"]["ranks"], row["parameters"].get("options"), row["samples"]) for row in rows],
+                         [(2, None, "3"), (2, None, "3"), (1, "--posix.odirect", "2")])
+
+    def test_mdtest(self):
+        folder = self.take("mdtest_4_1.txt", "mdtest_verbose.txt", "mdtest_times.txt")
+        self.assertAlmostEqual(self.values(folder, "ops_per_s", operation="directory removal")[0], 3 * 363.227 - 378.477 - 347.657, places=6)
+        self.assertEqual(len(self.values(folder, "ops_per_s", operation="file creation")), 3)
+
+    def test_dlio_with_and_without_its_options(self):
+        done = self.run_cli("report", self.take("dlio_summary.json"), "-o", "r.html")
+        self.assertIn(".hydra/overrides.yaml", done.stderr)
+        (self.results / ".hydra").mkdir()
+        (self.results / ".hydra" / "overrides.yaml").write_text("- workload=default\n- ++workload.reader.batch_size=4\n")
+        [utilization] = self.values(self.results, "au_dlio", operation="train", **{"reader.batch_size": "4"})
+        self.assertAlmostEqual(utilization, 0.831030944252928)
+
+    def test_warp(self):
+        folder = self.take("warp_1_5.json")
+        document = json.loads((folder / "warp_1_5.json").read_text())
+        for kind, operation in document["by_op_type"].items():
+            throughput = operation["throughput"]
+            [rate] = self.values(folder, "ops_per_s", operation=kind)
+            self.assertAlmostEqual(rate, throughput["ops"] * 1000 / throughput["measure_duration_millis"])
+
+    def test_two_runs_are_compared_and_other_work_is_not_pooled(self):
+        texts = {}
+        for name, rate in (("base", 1), ("candidate", 0.5)):
+            (self.dir / name).mkdir()
+            document = json.loads((SEEDS / "ior_4_1.json").read_text())
+            results = document["tests"][0]["Results"]
+            results *= 4
+            for at, result in enumerate(results):
+                result = results[at] = dict(result)
+                result["bwMiB"] = 1000 * rate + at % 5
+            texts[name] = json.dumps(document)
+            (self.dir / name / "ior.json").write_text(texts[name])
+        done = self.run_cli("compare", "base", "candidate", "--json", expect=1)
+        cells = json.loads(done.stdout)["cells"]
+        self.assertEqual(len(cells), 2)
+        other = json.loads(texts["candidate"])
+        other["tests"][0]["Parameters"]["transferSize"] *= 2
+        (self.dir / "candidate" / "other.json").write_text(json.dumps(other))
+        done = self.run_cli("compare", "base", "candidate", "--json", expect=1)
+        self.assertEqual(len(json.loads(done.stdout)["cells"]), 4)
+
+    def test_a_folder_where_two_of_five_cannot_be_read(self):
+        folder = self.take("ior_4_1.json", "mdtest_4_1.txt", "elbencho_2_3.csv")
+        (folder / "x.txt").write_text("IOR-4.1.0: MPI Coordinated Test of Parallel I/O\n")
+        (folder / "y.json").write_text("{}\n")
+        done = self.run_cli("report", folder, "--json", "-o", "r.html")
+        self.assertEqual((json.loads(done.stdout)["records"], json.loads(done.stdout)["problems"]), (2 + 10 + 1, []))
+        self.assertRegex(done.stderr, r"2 files .*x\.txt: .*-O summaryFormat=JSON")
+        done = self.run_cli("report", folder / "x.txt", "-o", "r.html", expect=1)
+        self.assertIn("-O summaryFormat=JSON", done.stderr)
 
 
 class Compare(penstock_cli.CliTest):

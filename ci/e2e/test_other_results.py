@@ -72,7 +72,7 @@ class OtherResults(penstock_cli.CliTest):
         around = {
             "errors before": b"fio: io_u error on file /dev/sdb: Input/output error: read offset=1, buflen=4096\nfio: pid=1, err=5/file\n" + fio,
             "text after": fio + b"\nRun status group 0 (all jobs):\n   READ: bw=100MiB/s\n",
-            "status interval": fio_result(jobname="early").encode() + fio + fio,
+            "status interval": fio_result(read={**json.loads(fio_result())["jobs"][0]["read"], "io_bytes": 1 << 30, "early": 1}).encode() + fio + fio,
             "same keys": fio.replace(b'"50.000000": 900,', b'"0.00": 0, "0.00": 0, "50.000000": 900,'),
             "byte order mark": b"\xef\xbb\xbf" + fio,
         }
@@ -81,9 +81,24 @@ class OtherResults(penstock_cli.CliTest):
                 (self.dir / "a.json").write_bytes(text)
                 read, _ = self.page("a.json")
                 self.assertEqual((read["records"], read["problems"]), (1, []))
-                self.assertNotIn("early", (self.dir / "r.html").read_text(encoding="utf-8"))
+                self.assert_has_rate(self.csv_numbers("a.json"), (10 << 30) // 10)
         (self.dir / "a.json").write_text(fio_result(), encoding="utf-16")
         self.assertIn("iconv -f UTF-16", self.run_cli("report", "a.json", "-o", "r.html", expect=1).stderr)
+
+    def test_several_objects_in_one_file(self):
+        both = [fio_result(jobname=name, read={**json.loads(fio_result())["jobs"][0]["read"], "bw_bytes": rate}) for name, rate in (("a", 3000), ("b", 4000))]
+        one_a_line = "".join(json.dumps(json.loads(one)) + "\n" for one in both)
+        for name, text in {"concatenated": "".join(both), "one a line": one_a_line, "array": "[" + ",".join(both) + "]"}.items():
+            with self.subTest(name):
+                (self.dir / "a.json").write_text(text)
+                read, _ = self.page("a.json")
+                self.assertEqual((read["records"], read["problems"]), (2, []))
+                for rate in (3000, 4000):
+                    self.assert_has_rate(self.csv_numbers("a.json"), rate)
+        (self.dir / "a.json").write_text(both[0] + both[1][:300])
+        read, err = self.page("a.json")
+        self.assertEqual((read["records"], len(read["problems"])), (1, 1))
+        self.assertIn("at the end", err)
 
     def test_latencies_that_fio_did_not_measure_are_absent(self):
         none = {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "percentile": {"50.000000": 0, "99.000000": 0}}

@@ -10,9 +10,8 @@ namespace penstock {
 std::span<const MetricInfo> metrics_of(std::string_view command, Commands commands) {
   for (const CommandInfo* const info : commands)
     if (info->name == command) return info->metrics;
-  if (command == "google_benchmark") return google_benchmark_metrics();
-  if (command == "fio") return fio_metrics();
-  return {};
+  const Importer* const importer = find_importer(command);
+  return importer == nullptr ? std::span<const MetricInfo>() : importer->metrics;
 }
 
 void Headlines::add(const Record& record) {

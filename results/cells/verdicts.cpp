@@ -14,6 +14,7 @@
 #include "results/cells/cells.hpp"
 #include "results/cells/record_view.hpp"
 #include "results/cells/verdicts_parts.hpp"
+#include "results/import/foreign.hpp"
 #include "results/record/statistics.hpp"
 
 namespace penstock {
@@ -121,19 +122,24 @@ void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sen
 }
 
 void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
-  // (tier, requested cache state, whether of fio's results) -> number of such records.
-  std::map<std::tuple<std::string, std::string, bool>, size_t> cells;
-  for (const Record* record : records)
-    if (is_usable(*record) && cache_text(*record, "client_data") == "unverified")
-      ++cells[{tier_name(*record), requested_cache_state(*record), record->command == "fio"}];
+  // (tier, requested cache state, the other program whose results they are, or "") -> number of such records.
+  std::map<std::tuple<std::string, std::string, std::string_view>, size_t> cells;
+  for (const Record* record : records) {
+    const Importer* const importer = find_importer(record->command);
+    const std::string found = cache_text(*record, "client_data");
+    if (is_usable(*record) && (found == "unverified" || (importer != nullptr && found == "unknown")))
+      ++cells[{tier_name(*record), requested_cache_state(*record),
+               importer == nullptr ? std::string_view() : importer->program}];
+  }
   for (const auto& [key, count] : cells) {
-    const auto& [tier, wanted, is_fio] = key;
+    const auto& [tier, wanted, program] = key;
     const std::string state =
-        wanted.empty() || wanted == "unverified" || wanted == "asis" ? "cached" : wanted;
+        wanted.empty() || wanted == "unverified" || wanted == "unknown" || wanted == "asis" ? "cached"
+                                                                                            : wanted;
     verdicts::add_sentence(out, Tone::caution, "unverified",
                            "Whether {} was {} is unverified in {}: {} does not report what is in {} cache.",
                            tier, state, count == 1 ? "1 cell" : fmt::format("{} cells", count),
-                           is_fio ? "fio" : "this machine", is_fio ? "the" : "its");
+                           program.empty() ? "this machine" : program, program.empty() ? "its" : "the");
   }
 }
 

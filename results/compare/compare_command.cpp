@@ -140,6 +140,7 @@ struct ComparedSides {
 // shows a regression.
 Result<RecordSet> read_complete(std::span<const fs::path> paths) {
   PENSTOCK_ASSIGN(RecordSet set, read_records(paths));
+  for (const std::string& remark : set.remarks) note(remark);
   if (set.problems.empty()) return set;
   const std::string more_text =
       set.problems.size() > 1 ? fmt::format(", and {} more like it", set.problems.size() - 1) : "";

@@ -12,6 +12,7 @@
 
 #include "io_backends/tiers/named_tiers.hpp"
 #include "results/cells/cells.hpp"
+#include "results/import/foreign.hpp"
 #include "results/record/json_members.hpp"
 #include "results/record/work.hpp"
 
@@ -38,6 +39,14 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFa
 using Facts = std::map<std::string, std::string>;
 
 constexpr std::string_view kOptionsFactPrefix = "options of ";
+// The fact where another program worked. Its records have no name of a tier, only a path.
+constexpr std::string_view kPathFactPrefix = "path of ";
+
+// Whether the fact may differ between base and candidate: it tells cells apart only if it varies in one of
+// them.
+bool may_differ(const std::string& fact) {
+  return fact.starts_with(kOptionsFactPrefix) || fact.starts_with(kPathFactPrefix);
+}
 
 Facts facts_of(const Record& record) {
   Facts facts;
@@ -49,9 +58,12 @@ Facts facts_of(const Record& record) {
     facts["corpus"] = corpus;
   }
   for (const auto& [role, tier] : record.tiers.items()) {
-    // Records of fio have no name of a tier, only its path, which cannot be matched.
-    if (!tier.is_object() || tier.empty() || record.command == "fio") continue;
+    if (!tier.is_object() || tier.empty()) continue;
     const std::string name = member_any_text(tier, "name");
+    if (find_importer(record.command) != nullptr) {
+      facts[std::string(kPathFactPrefix) + role] = name;
+      continue;
+    }
     const std::string backend = member_any_text(tier, "backend");
     const auto spec = parse_tier(member_text(tier, "spec"), kNoNamedTiers);
     facts["tier " + role] = name + (backend.empty() ? "" : " (" + backend + ")");
@@ -80,8 +92,8 @@ struct Side {
   // flag only when it was given.
   void add_absent_flag(const std::string& name) {
     for (size_t i = 0; i < records.size(); ++i)
-      if (!facts[i].contains(name) && !name.starts_with("tier ") && !name.starts_with(kOptionsFactPrefix) &&
-          name != "corpus" && !is_unknown(*records[i], name)) {
+      if (!facts[i].contains(name) && !name.starts_with("tier ") && !may_differ(name) && name != "corpus" &&
+          !is_unknown(*records[i], name)) {
         facts[i][name] = "";
         values[name].insert("");
       }
@@ -123,7 +135,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
     const Side& side = base.records.empty() ? candidate : base;
     std::erase_if(names, [&](const std::string& name) {
       if (side.value_count(name) > 1) return false;
-      if (name.starts_with(kOptionsFactPrefix)) return true;
+      if (may_differ(name)) return true;
       // Ignore a parameter that some records lack and that is on no command line. Older programs did not have
       // its option. Newer programs recorded its default, with which they did the same as the older ones.
       return !side.every_record_has(name) && !is_on_command_line(side, name);
@@ -136,7 +148,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
     const bool varies = base.value_count(name) > 1 || candidate.value_count(name) > 1;
     const bool one_each = base.value_count(name) == 1 && candidate.value_count(name) == 1;
     const bool values_differ = one_each && base.single_value(name) != candidate.single_value(name);
-    if (name.starts_with(kOptionsFactPrefix)) {
+    if (may_differ(name)) {
       if (!varies && values_differ)
         remarks.push_back(fmt::format("the {}: {} in the base, {} in the candidate", name,
                                       value_or_none(base.single_value(name)),

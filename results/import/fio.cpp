@@ -1,3 +1,8 @@
+// fio (version 2 and later, json and json+, also with --client): one record for each job and direction (read,
+// write, trim) in which the job did something. A job that did nothing becomes one failed record. Clones of a
+// job (numjobs without group_reporting) become one record, and the wall time is that of the slowest clone.
+// Latencies are fio's own percentiles. Those of several clones are merged from the distributions of json+.
+// Without these they are left out. Of the objects that --status-interval writes, the last has all of the run.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +14,7 @@
 #include <utility>
 
 #include "io_backends/core/units.hpp"
-#include "results/import/foreign.hpp"
+#include "results/import/import_parts.hpp"
 #include "results/record/json_members.hpp"
 
 namespace penstock {
@@ -99,7 +104,6 @@ std::optional<Latencies> latencies_of(const Clones& clones) {
 // operations completed.
 std::optional<double> merged_percentile(const Latencies& latencies, double percent) {
   std::map<double, double> bins;
-  double total = 0;
   for (const Json* latency : latencies.clones) {
     const Json& fio_bins = member_object(*latency, "bins");
     if (fio_bins.empty()) return std::nullopt;
@@ -107,13 +111,9 @@ std::optional<double> merged_percentile(const Latencies& latencies, double perce
       const double number = count.is_number() ? count.get<double>() : 0;
       if (number <= 0) continue;
       bins[parse_number(time)] += number;
-      total += number;
     }
   }
-  double operations_seen = 0;
-  for (const auto& [time, count] : bins)
-    if ((operations_seen += count) >= total * percent / 100) return time;
-  return std::nullopt;
+  return imported::percentile_of_bins(bins, percent);
 }
 
 std::optional<double> percentile_of(const Latencies& latencies, double percent) {
@@ -143,26 +143,29 @@ void add_latencies(Record& record, const Clones& clones) {
   if (record.metrics.size() > metrics_before) record.parameters["latency"] = latencies->name;
 }
 
+// The rate of bytes and of operations. Absent if fio did not write it and the run was too short for its
+// clock, which counts milliseconds: fio writes a rate of 0 then.
 void add_rates(Record& record, const Clones& clones) {
   const double seconds = seconds_of(clones);
   double bytes = 0;
   for (const Json* clone : clones) bytes += bytes_of(*clone);
-  double bytes_per_s = 0;
-  double ops_per_s = 0;
-  if (const double ios = sum_of(clones, "total_ios"); seconds > 0 && ios > 0) {
-    bytes_per_s = bytes / seconds;
-    ops_per_s = ios / seconds;
-  }
+  const double ios = sum_of(clones, "total_ios");
+  const auto per_second = [&](double amount) {
+    return seconds > 0 && ios > 0 ? std::optional(amount / seconds) : std::nullopt;
+  };
+  std::optional<double> bytes_per_s = per_second(bytes);
+  std::optional<double> ops_per_s = per_second(ios);
   if (clones.size() == 1) {  // a single clone: take fio's own rates, which are exact to the microsecond
     const Json& only_clone = *clones.front();
-    const auto rate = member_number(only_clone, "bw_bytes");
-    bytes_per_s = rate ? *rate : member_number(only_clone, "bw").value_or(bytes_per_s / 1024) * 1024;
-    ops_per_s = member_number(only_clone, "iops").value_or(ops_per_s);
+    auto rate = member_number(only_clone, "bw_bytes");
+    if (const auto rate_kib = member_number(only_clone, "bw"); !rate && rate_kib) rate = *rate_kib * 1024;
+    if (rate && (*rate > 0 || bytes == 0)) bytes_per_s = rate;
+    if (const auto ops = member_number(only_clone, "iops"); ops && (*ops > 0 || ios == 0)) ops_per_s = ops;
   }
-  add_sample(record, kFioRate, bytes_per_s);
-  add_sample(record, kOpRate, ops_per_s);
+  imported::add_if_known(record, kFioRate, bytes_per_s);
+  imported::add_if_known(record, kOpRate, ops_per_s);
   add_sample(record, kPayloadBytes, bytes);
-  add_sample(record, kWallTime, seconds);
+  if (seconds > 0) add_sample(record, kWallTime, seconds);
 }
 
 // Records the block size, the size of one operation. fio can have a size for each direction (read, write,
@@ -237,8 +240,8 @@ Record record_of(const Json& fio, const std::vector<const Json*>& jobs, size_t d
     record.environment["host"] = host;
   add_parameters(record, fio, first, direction, jobs.size());
   const double end_time_s = member_number(fio, "timestamp").value_or(0);
-  record.started =
-      utc_time(member_number(first, "job_start").value_or((end_time_s - seconds_of(clones)) * 1e3) * 1e-3);
+  record.started = imported::utc_time(
+      member_number(first, "job_start").value_or((end_time_s - seconds_of(clones)) * 1e3) * 1e-3);
   add_rates(record, clones);
   add_latencies(record, clones);
   // The tier is where a job works, so it is not part of the work.
@@ -273,8 +276,6 @@ bool is_clone(const Json& one, const Json& other) {
   return true;
 }
 
-}  // namespace
-
 bool is_fio(const Json& json) {
   const Json* const jobs = member(json, "jobs");
   const Json* const clients = member(json, "client_stats");
@@ -282,14 +283,50 @@ bool is_fio(const Json& json) {
          ((jobs != nullptr && jobs->is_array()) || (clients != nullptr && clients->is_array()));
 }
 
-std::span<const MetricInfo> fio_metrics() {
-  return kFioMetrics;
+double total_of(const Json& job, std::string_view name) {
+  double total = 0;
+  for (const std::string_view direction : kDirections)
+    total += member_number(member_object(job, direction), name).value_or(0);
+  return total;
 }
 
-Imported import_fio(const Json& json, const std::string& id) {
-  const Json* const jobs = member(json, "jobs");
+const Json& jobs_of(const Json& fio) {
+  const Json* const jobs = member(fio, "jobs");
+  return jobs != nullptr && jobs->is_array() ? *jobs : fio.at("client_stats");
+}
+
+// When fio wrote the object, and when its job began to measure or at least existed; in milliseconds.
+double written_ms(const Json& fio) {
+  return member_number(fio, "timestamp_ms").value_or(member_number(fio, "timestamp").value_or(0) * 1e3);
+}
+double begin_ms(const Json& fio, const Json& job) {
+  double runtime_ms = 0;
+  for (const std::string_view direction : kDirections)
+    runtime_ms = std::max(runtime_ms, member_number(member_object(job, direction), "runtime").value_or(0));
+  if (runtime_ms == 0) runtime_ms = member_number(job, "elapsed").value_or(0) * 1e3;
+  return written_ms(fio) - runtime_ms;
+}
+
+// Whether `later` is of the same run as `earlier`: it has the same jobs, which began before `earlier` was
+// written.
+bool replaces_fio(const Json& earlier, const Json& later) {
+  const Json& early_jobs = jobs_of(earlier);
+  const Json& late_jobs = jobs_of(later);
+  if (early_jobs.size() != late_jobs.size() || early_jobs.empty() ||
+      member_object(earlier, "global options") != member_object(later, "global options"))
+    return false;
+  for (size_t i = 0; i < early_jobs.size(); ++i) {
+    if (!early_jobs[i].is_object() || !late_jobs[i].is_object() || !is_clone(early_jobs[i], late_jobs[i]) ||
+        begin_ms(later, late_jobs[i]) >= written_ms(earlier) ||
+        total_of(late_jobs[i], "io_bytes") < total_of(early_jobs[i], "io_bytes"))
+      return false;
+  }
+  return true;
+}
+
+void import_fio(const Json& json, const std::string& id, Imported& imported) {
   std::vector<std::vector<const Json*>> groups;
-  for (const Json& job : jobs != nullptr && jobs->is_array() ? *jobs : json.at("client_stats")) {
+  for (const Json& job : jobs_of(json)) {
     if (!job.is_object() || member_text(job, "jobname") == kSumOfClients) continue;
     const auto same_group =
         std::find_if(groups.begin(), groups.end(),
@@ -299,9 +336,9 @@ Imported import_fio(const Json& json, const std::string& id) {
     else
       same_group->push_back(&job);
   }
-  Imported imported;
+  size_t number = 0;
   const auto add_record = [&](Record record) {
-    record.id = fmt::format("{}-{}", id, imported.records.size());
+    record.id = fmt::format("{}-{}", id, number++);
     imported.records.push_back(std::move(record));
   };
   for (const std::vector<const Json*>& group : groups) {
@@ -314,7 +351,16 @@ Imported import_fio(const Json& json, const std::string& id) {
     add_verdict(empty_record.verdict, empty_record.reason, Verdict::failed, "fio did nothing in this job");
     add_record(std::move(empty_record));
   }
-  return imported;
 }
+
+}  // namespace
+
+const Importer importer_fio{.command = "fio",
+                            .program = "fio",
+                            .form = "--output-format=json",
+                            .metrics = kFioMetrics,
+                            .is_document = is_fio,
+                            .import_document = import_fio,
+                            .replaces = replaces_fio};
 
 }  // namespace penstock

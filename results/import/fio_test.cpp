@@ -179,7 +179,7 @@ TEST(Fio, ATierIsNamedAsInPenstocksRecords) {
     auto records =
         records_of(file_of(job(R"("filename": ")" + std::string(place) + '"', stats("read", 4096))));
     Record* const all[] = {&ours, &other, &records.at(0)};
-    name_fio_tiers(all);
+    name_foreign_tiers(all);
     EXPECT_EQ(records[0].parameters.at("tier"), name) << place;
     EXPECT_EQ(records[0].tiers.at("data").at("name"), name) << place;
   }

@@ -2,85 +2,90 @@
 
 #include <fmt/format.h>
 
-#include <ctime>
+#include <algorithm>
 #include <filesystem>
 #include <map>
-#include <tuple>
 #include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
-#include "io_backends/core/cli/printable.hpp"
-#include "io_backends/core/text.hpp"
-#include "io_backends/core/utc_time.hpp"
+#include "results/import/json_documents.hpp"
 #include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
 
-constexpr double kLatestUnixTime_s = 32503680000;            // times after the year 3000 are errors
+constexpr const Importer* kImporters[] = {&importer_fio, &importer_google_benchmark, &importer_elbencho,
+                                          &importer_ior, &importer_mdtest,           &importer_warp,
+                                          &importer_dlio};
+
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8; editors on Windows write it
 // The root's mount point contains every path, so it says nothing about the tier.
 constexpr std::string_view kRootMount = "/";
 
-// The text from the '{' at `begin` to the last '}' that starts a line.
-std::string_view object_at(std::string_view text, size_t begin) {
-  const size_t end = text.rfind("\n}");
-  return end == std::string_view::npos || end < begin ? text.substr(begin)
-                                                      : text.substr(begin, end + 2 - begin);
+// An output that is not read, by a text that is at the beginning of one of its lines, and what to do about
+// it.
+struct UnreadForm {
+  std::string_view begin;
+  std::string_view then;  // also in the text; "" if the beginning is enough
+  std::string_view advice;
+};
+constexpr UnreadForm kUnreadForms[] = {
+    {"\x28\xb5\x2f\xfd", "",
+     "it is compressed by zstd: unpack it with unzstd, or print warp's with warp analyze --json FILE"},
+    {"\x1f\x8b", "", "it is compressed by gzip: unpack it with gunzip FILE"},
+    {"\xff\xfe", "",
+     "it is UTF-16 text, not UTF-8: convert it with iconv -f UTF-16 -t UTF-8 FILE > NEW.json"},
+    {"\xfe\xff", "",
+     "it is UTF-16 text, not UTF-8: convert it with iconv -f UTF-16 -t UTF-8 FILE > NEW.json"},
+    {"IOR-", "MPI Coordinated Test", "it is IOR's text: run IOR with -O summaryFormat=JSON"},
+    {"access,bw(MiB/s)", "", "it is IOR's CSV: run IOR with -O summaryFormat=JSON"},
+    {"Run status group ", "(all jobs):", "it is fio's text: run fio with --output-format=json"},
+    {"3;fio-", "", "it is fio's terse form: run fio with --output-format=json"},
+    {"OPERATION ", "RESULT TYPE", "it is elbencho's text: run elbencho with --jsonfile NEW.json"},
+    {"idx\tthread\top\t", "", "it is warp's list of requests: print a summary with warp analyze --json FILE"},
+    {"[METRIC] ", "Simulated Accelerators", "it is DLIO's log: name the summary.json in the same folder"},
+    {"name,iterations,real_time,", "",
+     "it is Google Benchmark's CSV: run it with --benchmark_out_format=json"},
+};
+
+bool has_line(std::string_view text, std::string_view begin) {
+  if (text.starts_with(begin)) return true;
+  return text.find("\n" + std::string(begin)) != std::string_view::npos;
 }
 
-// How long the word for NaN or infinity is with which `text` begins, as C and Python print them: "-nan",
-// "inf", "NaN", "-Infinity", "nan(ind)". 0: it begins with none.
-size_t non_finite_length(std::string_view text) {
-  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-  const size_t sign = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
-  for (const std::string_view word : {"infinity", "inf", "nan"}) {
-    if (!equals_ignoring_case(text.substr(sign, word.size()), word)) continue;
-    const size_t end = sign + word.size();
-    if (!text.substr(end).starts_with('(')) return end;
-    const size_t close = text.find_first_not_of(kLetters, end + 1);
-    return close == std::string_view::npos || text[close] != ')' ? 0 : close + 1;
-  }
-  return 0;
+const Importer* importer_of(const Json& document) {
+  for (const Importer* const importer : kImporters)
+    if (importer->is_document != nullptr && importer->is_document(document)) return importer;
+  return nullptr;
 }
 
-// Replaces NaN and infinity by null. Google Benchmark and fio write them, although JSON does not allow them.
-std::string replace_non_finite_numbers(std::string_view text) {
-  std::string json;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (in_string && text[i] == '\\') {
-      json += text.substr(i, 2);
-      ++i;
+// Adds the results in `documents`. Returns how many of them are of a known program.
+size_t import_documents(const std::vector<JsonDocument>& documents, Imported& imported) {
+  std::vector<const Importer*> programs;
+  for (const JsonDocument& document : documents) programs.push_back(importer_of(document.json));
+  const bool are_in_array =
+      documents.size() > 1 && documents.front().text.data() == documents.back().text.data();
+  std::string first_unknown;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    const Importer* const program = programs[i];
+    if (program == nullptr) {
+      if (first_unknown.empty()) first_unknown = fmt::format("JSON object {} of {}", i + 1, documents.size());
       continue;
     }
-    if (text[i] == '"') in_string = !in_string;
-    const size_t length = in_string ? 0 : non_finite_length(text.substr(i));
-    json += length == 0 ? std::string_view(&text[i], 1) : std::string_view("null");
-    if (length > 0) i += length - 1;
+    const auto next = std::find(programs.begin() + ptrdiff_t(i) + 1, programs.end(), program);
+    if (program->replaces != nullptr && next != programs.end() &&
+        program->replaces(documents[i].json, documents[size_t(next - programs.begin())].json))
+      continue;
+    const std::string text = are_in_array ? one_line(documents[i].json) : std::string(documents[i].text);
+    program->import_document(documents[i].json, fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))),
+                             imported);
   }
-  return json;
-}
-
-// The JSON in the output of a program; nothing if there is none.
-std::optional<Json> parse_object(std::string_view object) {
-  std::optional<Json> json = Json::try_parse(object);
-  return json ? json : Json::try_parse(replace_non_finite_numbers(object));
-}
-
-// The JSON object of a program's output, and its text. It begins at the first '{' that starts a line. If that
-// is no JSON, it begins at the last one: fio writes an object at each --status-interval, and the last object
-// has the sums of the whole run.
-std::pair<std::optional<Json>, std::string_view> find_json_object(std::string_view text) {
-  const size_t line = text.find("\n{");
-  if (!text.starts_with('{') && line == std::string_view::npos) return {};
-  std::string_view object = object_at(text, text.starts_with('{') ? 0 : line + 1);
-  std::optional<Json> json = parse_object(object);
-  if (!json && line != std::string_view::npos) {
-    object = object_at(text, text.rfind("\n{") + 1);
-    json = parse_object(object);
-  }
-  return {std::move(json), object};
+  const auto unknown = size_t(std::count(programs.begin(), programs.end(), nullptr));
+  if (unknown > 0 && unknown < documents.size())
+    imported.problems.push_back(fmt::format("{} is of no program that is known here{}; the others are read",
+                                            first_unknown,
+                                            unknown == 1 ? "" : fmt::format(", and {} more", unknown - 1)));
+  return documents.size() - unknown;
 }
 
 bool is_below(const std::filesystem::path& path, const std::filesystem::path& folder) {
@@ -107,55 +112,69 @@ std::string nearest_tier(const TierFolders& folders, const std::string& path) {
 
 }  // namespace
 
-std::string utc_time(double seconds) {
-  if (!(seconds > 0) || seconds > kLatestUnixTime_s) return "";
-  return utc_text(static_cast<std::time_t>(seconds));
+std::span<const Importer* const> importers() {
+  return kImporters;
+}
+
+const Importer* find_importer(std::string_view command) {
+  for (const Importer* const importer : kImporters)
+    if (importer->command == command) return importer;
+  return nullptr;
 }
 
 std::optional<Imported> import_foreign(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  const auto [json, object] = find_json_object(text);
-  if (!json || !json->is_object()) return std::nullopt;
-  const std::string id = fmt::format("{:08x}", crc32c(std::as_bytes(std::span(object))));
-  if (is_google_benchmark(*json)) return import_google_benchmark(*json, id);
-  if (is_fio(*json)) return import_fio(*json, id);
-  return std::nullopt;
-}
-
-bool is_json(std::string_view text) {
-  const std::string_view first_line = text.substr(0, text.find('\n'));
-  return Json::try_parse(text) || Json::try_parse(first_line) || find_json_object(text).first;
-}
-
-std::string json_fault(std::string_view text) {
-  const bool is_whole = text.starts_with('{') || text.starts_with('[');
-  const size_t line = is_whole ? std::string_view::npos : text.find("\n{");
-  const size_t begin = line == std::string_view::npos ? 0 : line + 1;
-  try {
-    std::ignore = Json::parse(text.substr(begin));
-    return "";
-  } catch (const JsonError& error) {
-    if (error.byte == 0) return error.what();
-    return fmt::format("byte {}{}: {}", begin + error.byte,
-                       begin + error.byte > text.size() ? ", at the end" : "", printable(error.what()));
+  Imported imported;
+  bool is_known = false;
+  for (const Importer* const importer : kImporters) {
+    if (importer->is_text == nullptr || !importer->is_text(text)) continue;
+    is_known = true;
+    importer->import_text(text, fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))), imported);
   }
+  std::vector<std::string> faults;
+  const std::vector<JsonDocument> documents = json_documents(text, faults);
+  if (import_documents(documents, imported) == 0 && !is_known) return std::nullopt;
+  if (!faults.empty())
+    imported.problems.push_back(
+        fmt::format("a JSON object is not complete ({}){}; the others are read", faults.front(),
+                    faults.size() == 1 ? "" : fmt::format(", and {} more", faults.size() - 1)));
+  return imported;
 }
 
-void name_fio_tiers(std::span<Record* const> records) {
+std::string advice_on_foreign(std::string_view text, std::string_view file) {
+  constexpr std::string_view kFile = "FILE";
+  for (const UnreadForm& form : kUnreadForms) {
+    if (!has_line(text, form.begin) || text.find(form.then) == std::string_view::npos) continue;
+    std::string advice(form.advice);
+    if (const size_t at = advice.rfind(kFile); at != std::string::npos)
+      advice.replace(at, kFile.size(), file);
+    return advice;
+  }
+  return "";
+}
+
+std::string importable_forms() {
+  std::string forms;
+  for (const Importer* const importer : kImporters)
+    forms += fmt::format("{}{} ({})", forms.empty() ? "" : ", ", importer->program, importer->form);
+  return forms;
+}
+
+void name_foreign_tiers(std::span<Record* const> records) {
   TierFolders roots;
   TierFolders mounts;
   for (const Record* record : records) {
     const Json& data = member_object(record->tiers, "data");
     const std::string root = member_text(data, "root");
     const std::string name = member_text(data, "name");
-    if (record->command == "fio" || root.empty() || name.empty()) continue;
+    if (find_importer(record->command) != nullptr || root.empty() || name.empty()) continue;
     roots.emplace(root, name);
     if (const std::string mount = member_text(data, "mount_point"); mount != kRootMount)
       mounts.emplace(mount, name);
   }
   for (Record* record : records) {
     const std::string path = member_text(member_object(record->tiers, "data"), "root");
-    if (record->command != "fio" || path.empty()) continue;
+    if (find_importer(record->command) == nullptr || path.empty()) continue;
     std::string name = nearest_tier(roots, path);
     if (name.empty()) name = nearest_tier(mounts, path);
     if (name.empty()) continue;

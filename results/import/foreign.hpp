@@ -1,25 +1,22 @@
-// Turns results of other tools into records: the JSON of Google Benchmark and of fio. The content decides
-// which tool it is, not the file name.
+// Turns results of other programs into records. The content decides which program it is, not the file name.
+// importers() lists the programs; each has its own file in this folder, which says what becomes what.
 //
-// Google Benchmark: one record for each run, with its repetitions as samples. Metrics are `real_time_s` and
-// `cpu_time_s` (of one iteration), `payload_bytes_per_s` (its bytes_per_second), `samples_per_s` (its
-// items_per_second), and its other counters under their own names. Aggregates are left out, since they are
-// computed from the samples.
-//
-// fio (version 2 and later, json and json+, also with --client): one record for each job and direction (read,
-// write, trim) in which the job did something. A job that did nothing becomes one failed record. Clones of a
-// job (numjobs without group_reporting) become one record, and the wall time is that of the slowest clone.
-// Rates are bytes and operations per second (`payload_bytes_per_s`, `ops_per_s`). Latencies are fio's own
-// percentiles. Those of several clones are merged from the distributions of json+. Without these they are
-// left out: percentiles are never averaged.
+// For all of them: rates are in bytes and operations per second (`payload_bytes_per_s`, `ops_per_s`),
+// latencies in nanoseconds. A number that the program did not write, or wrote as NaN or infinity, is no
+// metric: unknown is never 0. Percentiles are never averaged. What the program says about its work becomes
+// parameters, and all of them but the tier are work (Record::work), so that runs of different work stay
+// apart. Repeats of the same work become samples of one record. What a program does not say, such as the
+// cache state, is "unknown".
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io_backends/core/metric.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -29,37 +26,54 @@ struct Imported {
   std::vector<std::string> problems;  // what could not be imported, and why
 };
 
-// Imports the output of Google Benchmark or of fio. Absent if `text` is from neither. Text before and after
-// the JSON (notes of fio) is skipped.
+// A program whose results can be imported. `import_document` adds the results in one JSON object,
+// `import_text` those in the text of a whole file; each may only be called if the function before it returned
+// true. `id` is the prefix of the records' ids.
+struct Importer {
+  std::string_view command;  // Record::command of its records
+  std::string_view program;  // as its users write it
+  std::string_view form;     // which of its outputs is read
+  std::span<const MetricInfo> metrics;
+  bool (*is_document)(const Json&) = nullptr;
+  void (*import_document)(const Json&, const std::string& id, Imported&) = nullptr;
+  // Whether the later of two documents has all that the earlier one has, so that this one is left out.
+  bool (*replaces)(const Json& earlier, const Json& later) = nullptr;
+  bool (*is_text)(std::string_view) = nullptr;
+  void (*import_text)(std::string_view, const std::string& id, Imported&) = nullptr;
+};
+extern const Importer importer_dlio;
+extern const Importer importer_elbencho;
+extern const Importer importer_fio;
+extern const Importer importer_google_benchmark;
+extern const Importer importer_ior;
+extern const Importer importer_mdtest;
+extern const Importer importer_warp;
+std::span<const Importer* const> importers();
+const Importer* find_importer(std::string_view command);  // nullptr if no importer makes such records
+
+// Imports results of one or more programs. Absent if `text` has none. JSON may be one object, several, one in
+// each line, or an array of objects. Text before, between and after them is skipped.
 std::optional<Imported> import_foreign(std::string_view text);
 
-// Whether the text is complete JSON of any program, or begins with a line of JSON.
-bool is_json(std::string_view text);
-// Where and why the JSON parser stopped, such as "byte 2001, at the end: invalid number"; "" if all of the text
-// is JSON. What is printed before an object that begins a line does not count.
-std::string json_fault(std::string_view text);
+// What to do with a text that import_foreign() does not take, if it is another output of a known program: "it
+// is IOR's text: run IOR with ...". "" if it is not. `file` is the file's name as a word of the shell.
+std::string advice_on_foreign(std::string_view text, std::string_view file);
+// All that import_foreign() takes, as a text: "fio (--output-format=json), ...".
+std::string importable_forms();
 
-// is_google_benchmark() and is_fio() recognize the JSON of a tool. import_google_benchmark() and import_fio()
-// make records of it, and may only be called if the JSON is from that tool. `id` is the prefix of the
-// records' ids.
-bool is_google_benchmark(const Json& json);
-Imported import_google_benchmark(const Json& json, const std::string& id);
-bool is_fio(const Json& json);
-Imported import_fio(const Json& json, const std::string& id);
+// Adds to a record of DLIO what its summary lacks: the parameters in `overrides`, the content of the file
+// .hydra/overrides.yaml that Hydra writes next to the summary.
+void add_dlio_overrides(Record& record, std::string_view overrides);
 
-// Formats a time, given in seconds since 1970, as records write it. "" for a time that cannot be right.
-std::string utc_time(double seconds);
+// Gives names to the tiers of imported records, which have only a path. A tier gets the name that penstock's
+// own records use for a folder above this path: the nearest root of a tier, or else the nearest mount point.
+// So the results of both programs are shown together.
+void name_foreign_tiers(std::span<Record* const> records);
 
-// The rate of fio's operations. They are not called samples, because fio does not know samples.
+// The rate of another program's operations. They are not called samples, because these programs do not know
+// samples.
 inline constexpr MetricInfo kOpRate{"ops_per_s", "1/s", Better::higher};
-
-// All metrics that records of Google Benchmark, and those of fio, can have. The most important come first.
-std::span<const MetricInfo> google_benchmark_metrics();
-std::span<const MetricInfo> fio_metrics();
-
-// Gives names to the tiers of fio's records, which have only a path. A tier gets the name that penstock's own
-// records use for a folder above this path: the nearest root of a tier, or else the nearest mount point. So
-// the results of both tools are shown together.
-void name_fio_tiers(std::span<Record* const> records);
+// The accelerator utilization by DLIO's definition, as a part.
+inline constexpr MetricInfo kDlioUtilization{"au_dlio", "1", Better::higher, "epoch", kHeadline};
 
 }  // namespace penstock

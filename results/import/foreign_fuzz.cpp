@@ -1,5 +1,5 @@
-// Fuzz target: the input is JSON of another tool, or a baseline. Imported records must stay the same when
-// they are written and read again. Their export for Google Benchmark must be readable too.
+// Fuzz target: the input is a result of another program, or a baseline. Imported records must stay the same
+// when they are written and read again. Their export for Google Benchmark must be readable too.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     set.records.push_back({record, "peers.json", set.records.size() + 1});
   }
   for (penstock::StoredRecord& stored : set.records) all.push_back(&stored.record);
-  penstock::name_fio_tiers(all);
+  penstock::name_foreign_tiers(all);
   if (!penstock::import_foreign(penstock::google_benchmark_json(set))) std::abort();
   return 0;
 }

@@ -1,13 +1,15 @@
+// Google Benchmark: one record for each run, with its repetitions as samples. Metrics are `real_time_s` and
+// `cpu_time_s` (of one iteration), `payload_bytes_per_s` (its bytes_per_second), `samples_per_s` (its
+// items_per_second), and its other counters under their own names. Aggregates are left out, since they are
+// computed from the samples.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <chrono>
-#include <cstdio>
 #include <set>
 #include <utility>
 
-#include "results/import/foreign.hpp"
+#include "results/import/import_parts.hpp"
 #include "results/record/json_members.hpp"
 
 namespace penstock {
@@ -35,20 +37,6 @@ std::optional<double> seconds_of(std::string_view unit) {
   return std::nullopt;
 }
 
-// Converts a date to UTC: "2026-11-20T10:30:00+01:00", or "2026-11-20 10:30:00" of early versions.
-std::string utc_of_date(const std::string& date) {
-  int year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, offset_hours = 0, offset_minutes = 0;
-  char sign = '+';
-  const int fields = std::sscanf(date.c_str(), "%4d-%2d-%2d%*1[T ]%2d:%2d:%2d%c%2d:%2d", &year, &month, &day,
-                                 &hour, &minute, &second, &sign, &offset_hours, &offset_minutes);
-  const std::chrono::year_month_day calendar_day{std::chrono::year(year), std::chrono::month(unsigned(month)),
-                                                 std::chrono::day(unsigned(day))};
-  if (fields < 6 || !calendar_day.ok()) return "";
-  const int offset = (sign == '-' ? -1 : 1) * (offset_hours * 60 + offset_minutes) * 60;
-  const auto midnight = std::chrono::sys_days(calendar_day).time_since_epoch() / std::chrono::seconds(1);
-  return utc_time(double(midnight + hour * 3600 + minute * 60 + second - offset));
-}
-
 // Whether an entry is an aggregate, such as a mean. Early versions do not mark aggregates. So "BM_x_mean"
 // also counts as an aggregate if "BM_x" exists.
 bool is_aggregate(const Json& entry, const std::set<std::string>& names) {
@@ -73,7 +61,7 @@ bool belongs_to(const std::string& run, const std::string& aggregate) {
 Record record_of(const Json& context, const std::string& name, const Json& entry) {
   Record record;
   record.command = "google_benchmark";
-  record.started = utc_of_date(member_text(context, "date"));
+  record.started = imported::utc_of_date(member_text(context, "date"));
   if (const std::string program = member_text(context, "executable"); !program.empty())
     record.argv.push_back(program);
   const std::string version = member_text(context, "library_version");
@@ -139,20 +127,14 @@ void add_repetition(Record& record, const Json& entry) {
   add_counters(record, entry);
 }
 
-}  // namespace
-
 bool is_google_benchmark(const Json& json) {
   const Json* const entries = member(json, "benchmarks");
   const Json* const context = member(json, "context");
   return entries != nullptr && entries->is_array() && context != nullptr && context->is_object();
 }
 
-std::span<const MetricInfo> google_benchmark_metrics() {
-  return kMetrics;
-}
-
-Imported import_google_benchmark(const Json& json, const std::string& id) {
-  Imported imported;
+void import_google_benchmark(const Json& json, const std::string& id, Imported& imported) {
+  const size_t first = imported.records.size();
   const Json& context = json.at("context");
   std::set<std::string> names;
   for (const Json& entry : json.at("benchmarks")) names.insert(member_text(entry, "name"));
@@ -177,7 +159,7 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
       imported.records.back().id = fmt::format("{}-{}", id, run_names.size() - 1);
       add_repetition(imported.records.back(), entry);
     } else {
-      add_repetition(imported.records[size_t(at - run_names.begin())], entry);
+      add_repetition(imported.records[first + size_t(at - run_names.begin())], entry);
     }
   }
   for (const std::string& name : aggregated_runs)
@@ -187,7 +169,15 @@ Imported import_google_benchmark(const Json& json, const std::string& id) {
           fmt::format("of '{}' there are aggregates alone: without its repetitions nothing can be compared "
                       "(--benchmark_report_aggregates_only=false)",
                       name));
-  return imported;
 }
+
+}  // namespace
+
+const Importer importer_google_benchmark{.command = "google_benchmark",
+                                         .program = "Google Benchmark",
+                                         .form = "--benchmark_out_format=json",
+                                         .metrics = kMetrics,
+                                         .is_document = is_google_benchmark,
+                                         .import_document = import_google_benchmark};
 
 }  // namespace penstock

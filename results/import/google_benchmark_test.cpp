@@ -6,6 +6,7 @@
 #include <string>
 
 #include "results/import/foreign.hpp"
+#include "results/import/json_documents.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
@@ -130,15 +131,20 @@ TEST(Foreign, IsReadFromFoldersAndOtherJsonIsReportedOnlyIfNamed) {
                                    << benchmark_file(entry("b", R"("real_time": 1, "cpu_time": 1)"));
   const auto folder = read_records(std::span(&dir, 1));
   ASSERT_TRUE(folder.ok());
-  EXPECT_EQ(folder->records.size(), 1U);
-  EXPECT_EQ(folder->files.size(), 1U);
+  EXPECT_EQ(folder->records.size(), 2U);
+  EXPECT_EQ(folder->files.size(), 2U);
   EXPECT_TRUE(folder->problems.empty());
+  ASSERT_EQ(folder->remarks.size(), 1U);
+  EXPECT_NE(
+      folder->remarks[0].find("1 file without results skipped (first: " + (dir / "package.json").string()),
+      std::string::npos)
+      << folder->remarks[0];
   const std::vector<std::filesystem::path> named{dir / "package.json", dir / "bench.out"};
   const auto both = read_records(named);
   ASSERT_TRUE(both.ok());
   EXPECT_EQ(both->records.at(0).record.parameters.at("benchmark"), "b");
   ASSERT_EQ(both->problems.size(), 1U);
-  EXPECT_NE(both->problems[0].find("package.json: neither records nor"), std::string::npos);
+  EXPECT_NE(both->problems[0].find("package.json: neither records nor results of"), std::string::npos);
   std::filesystem::remove_all(dir);
 }
 

@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/text.hpp"
 #include "results/import/foreign.hpp"
+#include "results/import/json_documents.hpp"
 #include "results/record/baseline.hpp"
 #include "results/record/sealed_runs.hpp"
 #include "results/record/store.hpp"
@@ -23,10 +27,18 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kRecordSuffix = ".jsonl";
-constexpr std::string_view kForeignSuffix = ".json";
+constexpr std::string_view kJsonSuffix = ".json";
+constexpr std::string_view kOtherSuffixes[] = {".csv", ".txt", ".log", ".out", ".zst"};
+// Where Hydra, which DLIO uses, writes the options of the run whose summary is next to this folder.
+constexpr std::string_view kOverridesOfDlio = ".hydra/overrides.yaml";
 // Whether the path ends in `suffix`, in upper or lower case.
 bool has_suffix(const fs::path& path, std::string_view suffix) {
   return equals_ignoring_case(path.extension().native(), suffix);
+}
+
+// Whether a line of the text begins with an object of JSON.
+bool has_objects(std::string_view text) {
+  return text.starts_with('{') || text.find("\n{") != std::string_view::npos;
 }
 
 class RecordReader {
@@ -39,6 +51,7 @@ class RecordReader {
  private:
   void read_lines(std::istream& in, const fs::path& path);
   void read_foreign(std::istream& in, const fs::path& path, bool is_argument);
+  void add_imported(Record record, const fs::path& path, size_t number);
   void add_problem(const fs::path& path, size_t line, std::string_view text) {
     record_set_.problems.push_back(path.string() + (line == 0 ? "" : ":" + std::to_string(line)) + ": " +
                                    std::string(text));
@@ -47,6 +60,12 @@ class RecordReader {
   RecordSet record_set_;
   // Files that were read, so that a file to which two paths lead is read once.
   std::set<std::pair<dev_t, ino_t>> files_read_;
+  std::map<std::string, size_t> imported_ids_;  // id of an imported record -> its index in record_set_
+  size_t skipped_files_ = 0;
+  std::string first_skipped_;
+  size_t repeated_results_ = 0;
+  std::string first_repeated_;
+  std::string first_without_options_;  // a summary of DLIO
 };
 
 void RecordReader::read_file(const fs::path& path, bool is_argument) {
@@ -96,44 +115,89 @@ void RecordReader::read_lines(std::istream& in, const fs::path& path) {
   if (has_no_records && !in.bad()) add_problem(path, 0, "holds no record");
 }
 
+// All of the stream; or of a file that a folder happens to hold only the beginning, if that has nothing that
+// can be read: a log can be huge.
+std::string read_text(std::istream& in, bool may_be_anything) {
+  constexpr size_t kBeginning = 1 << 20;
+  std::string text(kBeginning, '\0');
+  in.read(text.data(), std::streamsize(text.size()));
+  text.resize(size_t(in.gcount()));
+  if (text.size() < kBeginning || (may_be_anything && !has_objects(text) && !import_foreign(text)))
+    return text;
+  std::ostringstream rest;
+  rest << in.rdbuf();
+  return text + std::move(rest).str();
+}
+
 void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_argument) {
-  std::ostringstream contents;
-  contents << in.rdbuf();
-  const std::string text = std::move(contents).str();
-  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
-    record_set_.files.push_back(path);
-    add_problem(path, 0,
-                fmt::format("UTF-16 text, not UTF-8: convert it with iconv -f UTF-16 -t UTF-8 {} > NEW.json",
-                            shell_word(path.string())));
-    return;
-  }
+  const bool is_named_json = has_suffix(path, kJsonSuffix);
+  const std::string text = read_text(in, !is_argument && !is_named_json);
   std::optional<Imported> imported = import_foreign(text);
-  if (!imported) {
-    if (!has_suffix(path, kForeignSuffix)) {
-      std::istringstream lines(text);
-      read_lines(lines, path);
-    } else if (!is_json(text)) {
-      if (is_argument) record_set_.files.push_back(path);
-      add_problem(path, 0,
-                  text.empty() ? "an empty file" : fmt::format("not complete JSON ({})", json_fault(text)));
-    } else if (is_argument) {
-      record_set_.files.push_back(path);
-      add_problem(path, 0, "neither records nor what Google Benchmark or fio writes as JSON");
-    } else {
-      record_set_.files_without_results.push_back(path);
-    }
+  if (imported) {
+    record_set_.files.push_back(path);
+    for (const std::string& problem : imported->problems) add_problem(path, 0, problem);
+    size_t number = 0;
+    for (Record& record : imported->records) add_imported(std::move(record), path, ++number);
     return;
   }
-  record_set_.files.push_back(path);
-  for (const std::string& problem : imported->problems) add_problem(path, 0, problem);
-  size_t number = 0;
-  for (Record& record : imported->records) record_set_.records.push_back({std::move(record), path, ++number});
+  const std::string advice = advice_on_foreign(text, shell_word(path.string()));
+  const bool is_broken_json = is_named_json && advice.empty() && !is_json(text);
+  if (!is_argument && !is_broken_json) {
+    if (skipped_files_++ == 0) first_skipped_ = path.string() + (advice.empty() ? "" : ": ") + advice;
+  } else if (!is_named_json && has_objects(text)) {
+    std::istringstream lines(text);
+    read_lines(lines, path);
+  } else {
+    if (is_argument) record_set_.files.push_back(path);
+    add_problem(path, 0,
+                text.empty()      ? "an empty file"
+                : is_broken_json  ? fmt::format("not complete JSON ({})", json_fault(text))
+                : !advice.empty() ? advice
+                                  : "neither records nor results of " + importable_forms());
+  }
+}
+
+void RecordReader::add_imported(Record record, const fs::path& path, size_t number) {
+  if (record.command == importer_dlio.command) {
+    std::ifstream overrides(path.parent_path() / kOverridesOfDlio, std::ios::binary);
+    std::ostringstream text;
+    if (overrides && overrides.peek() != std::ifstream::traits_type::eof()) text << overrides.rdbuf();
+    add_dlio_overrides(record, text.str());
+    if (text.str().empty() && first_without_options_.empty()) first_without_options_ = path.string();
+  }
+  const auto [at, is_new] = imported_ids_.emplace(record.id, record_set_.records.size());
+  if (is_new) {
+    record_set_.records.push_back({std::move(record), path, number});
+    return;
+  }
+  // The same result in two files, such as elbencho's CSV and JSON. The later file in the order of names is
+  // the JSON, which is more exact.
+  StoredRecord& first = record_set_.records[at->second];
+  if (first.file == path) {
+    record_set_.records.push_back({std::move(record), path, number});
+    return;
+  }
+  if (repeated_results_++ == 0)
+    first_repeated_ = fmt::format("{} has what {} has", path.string(), first.file.string());
+  first = {std::move(record), path, number};
 }
 
 RecordSet RecordReader::finish() && {
   std::vector<Record*> records;
   for (StoredRecord& stored : record_set_.records) records.push_back(&stored.record);
-  name_fio_tiers(records);
+  name_foreign_tiers(records);
+  if (skipped_files_ > 0)
+    record_set_.remarks.push_back(fmt::format("{} without results skipped (first: {})",
+                                              count_of(skipped_files_, "file"), first_skipped_));
+  if (!first_without_options_.empty())
+    record_set_.remarks.push_back(
+        fmt::format("DLIO's {} says nothing about its workload, batch size and threads: keep the file {} "
+                    "next to it, so that "
+                    "runs that differ in these stay apart",
+                    first_without_options_, kOverridesOfDlio));
+  if (repeated_results_ > 0)
+    record_set_.remarks.push_back(fmt::format("{} left out that another file has too (first: {})",
+                                              count_of(repeated_results_, "result"), first_repeated_));
   return std::move(record_set_);
 }
 
@@ -146,7 +210,10 @@ Result<std::vector<fs::path>> record_files(const fs::path& folder) {
     const fs::path& path = at->path();
     std::error_code unknown;
     if (path.filename().native().front() == '.' || at->is_directory(unknown)) continue;
-    if (has_suffix(path, kRecordSuffix) || has_suffix(path, kForeignSuffix)) files.push_back(path);
+    if (has_suffix(path, kRecordSuffix) || has_suffix(path, kJsonSuffix) ||
+        std::any_of(std::begin(kOtherSuffixes), std::end(kOtherSuffixes),
+                    [&](std::string_view suffix) { return has_suffix(path, suffix); }))
+      files.push_back(path);
   }
   if (code) return errno_error(code.value(), "cannot list", folder.string());
   std::sort(files.begin(), files.end());

@@ -43,16 +43,17 @@ struct RecordSet {
   std::vector<std::string>
       problems;  // what could not be read, and where: "runs/x.jsonl:3: not a record: ..."
   std::vector<std::filesystem::path> files;  // all files that were read, in the order of reading
-  // JSON files without results, found in folders. Files that are arguments become problems instead.
-  std::vector<std::filesystem::path> files_without_results;
+  // What was left out without being a problem: files in folders that hold no results, and results that are in
+  // several files. Each remark has a count and names the first.
+  std::vector<std::string> remarks;
 };
 
-// Reads the records in files and folders. A path may be a *.jsonl file, JSON of another tool
+// Reads the records in files and folders. A path may be a *.jsonl file, results of another program
 // (import/foreign.hpp), a folder with such files, or a baseline (baseline.hpp). In a folder, deeper folders
-// and unrelated JSON files are skipped. A path that is given twice is read once.
-// If a line is missing, is not a record or was changed, or a JSON file is cut short, that becomes one of the
-// `problems`, and all other records are returned. The call fails only if a path itself cannot be read
-// (not_found names it), or if a baseline is invalid.
+// and unrelated files are skipped. A path that is given twice is read once, and so is a result of another
+// program that is in several files. If a line is missing, is not a record or was changed, or a JSON file is
+// cut short, that becomes one of the `problems`, and all other records are returned. The call fails only if a
+// path itself cannot be read (not_found names it), or if a baseline is invalid.
 Result<RecordSet> read_records(std::span<const std::filesystem::path> paths);
 
 // Returns `path`. If it is a folder, also returns the folders in it and the folders in those, sorted, without
@@ -65,8 +66,8 @@ std::vector<std::filesystem::path> with_folders(const std::filesystem::path& pat
 Result<StoredRecord> parse_sealed_line(std::string_view line);
 Result<Record> parse_record_line(std::string_view line);
 
-// The files in a folder that may have records, sorted. These are *.jsonl files, and *.json files, since those
-// may be from other tools.
+// The files in a folder that may have records, sorted. These are *.jsonl files, and files whose names end as
+// those of other programs' results do: *.json, *.csv, *.txt, *.log, *.out and *.zst.
 Result<std::vector<std::filesystem::path>> record_files(const std::filesystem::path& folder);
 
 }  // namespace penstock

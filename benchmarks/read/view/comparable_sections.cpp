@@ -2,6 +2,9 @@
 // `read` with other programs on the same tiers.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "benchmarks/read/read_metrics.hpp"
 #include "benchmarks/read/view/read_charts.hpp"
 #include "benchmarks/read/view/read_parts.hpp"
@@ -66,25 +69,37 @@ std::string ranks_section(std::span<const Record> records, PageState& state) {
 
 std::string peers_section(std::span<const Record> records, PageState& state) {
   const std::string unit(rate_unit(state.output));
-  HtmlTable table("Imported from other programs",
-                  {{"program", Kind::words, ""},
-                   {"tier", Kind::words, ""},
-                   {"work", Kind::words, "as far as its output says"},
-                   {"threads", Kind::number, ""},
-                   {unit, Kind::number, ""},
-                   {"operations/s", Kind::number, "or what the program counts as one"},
-                   {"p50 ms", Kind::number, "of one operation"},
-                   {"p99 ms", Kind::number, "of one operation"},
-                   {"record", Kind::number, ""}});
+  std::vector<HtmlTable::Column> columns{{"program", Kind::words, ""},
+                                         {"tier", Kind::words, ""},
+                                         {"work", Kind::words, "as far as its output says"},
+                                         {"threads", Kind::number, ""},
+                                         {unit, Kind::number, ""},
+                                         {"operations/s", Kind::number, "or what the program counts as one"},
+                                         {"p50 ms", Kind::number, "of one operation"},
+                                         {"p99 ms", Kind::number, "of one operation"}};
+  const bool has_utilization = std::any_of(records.begin(), records.end(), [](const Record& record) {
+    return is_peer(record) && metric_value(record, kDlioUtilization);
+  });
+  if (has_utilization)
+    columns.push_back({"AU", Kind::number, "accelerator utilization by DLIO's definition"});
+  columns.push_back({"record", Kind::number, ""});
+  HtmlTable table("Imported from other programs", std::move(columns));
   for (const Record& record : records) {
     if (!is_peer(record)) continue;
     const auto op_rate = metric_value(record, kOpRate);
-    table.row({text(peer_program(record)), text(record.parameters.contains("tier") ? tier_name(record) : "-"),
-               text(peer_work(record)), text(parameter_text(record, "threads")),
-               text(rate_or_dash(metric_value(record, kPayloadRate), state.output)),
-               text(or_dash(op_rate ? op_rate : metric_value(record, kSampleRate), format_number)),
-               text(or_dash(metric_value(record, kLatencyP50), format_ms)),
-               text(or_dash(metric_value(record, kLatencyP99), format_ms)), state.record_link(record)});
+    std::vector<Markup> cells{
+        text(peer_program(record)),
+        text(record.parameters.contains("tier") ? tier_name(record) : "-"),
+        text(peer_work(record)),
+        text(parameter_text(record, "threads")),
+        text(rate_or_dash(metric_value(record, kPayloadRate), state.output)),
+        text(or_dash(op_rate ? op_rate : metric_value(record, kSampleRate), format_number)),
+        text(or_dash(metric_value(record, kLatencyP50), format_ms)),
+        text(or_dash(metric_value(record, kLatencyP99), format_ms))};
+    if (has_utilization)
+      cells.push_back(text(or_dash(metric_value(record, kDlioUtilization), format_percent)));
+    cells.push_back(state.record_link(record));
+    table.row(std::move(cells));
   }
   if (table.empty()) return "";
   std::string answer = state.answers({"peers"});

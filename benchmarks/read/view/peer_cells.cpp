@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
 #include "results/import/foreign.hpp"
+#include "results/record/work.hpp"
 
 namespace penstock {
 namespace {
@@ -31,10 +33,16 @@ bool names_tier(const Record& record) {
   return record.parameters.contains("tier") || record.tiers.contains("data");
 }
 
+// Whether the number of threads is that of the whole job.
+bool is_one_process(const Record& record) {
+  return parameter_number(record, "ranks").value_or(1) <= 1 &&
+         parameter_number(record, "hosts").value_or(1) <= 1;
+}
+
 }  // namespace
 
 bool is_peer(const Record& record) {
-  if ((record.command != "fio" && record.command != "google_benchmark") || !is_usable(record)) return false;
+  if (find_importer(record.command) == nullptr || !is_usable(record)) return false;
   return throughput(record) != nullptr || find_metric(record, kOpRate) != nullptr;
 }
 
@@ -46,14 +54,24 @@ std::string peer_program(const Record& record) {
 std::string peer_work(const Record& record) {
   std::string work = parameter_text(record, "rw");
   const std::string operation = parameter_text(record, "operation");
+  const std::string phase = parameter_text(record, "phase");
+  if (phase.starts_with("RWMIX")) work = phase;
   const bool reads_and_writes = work == "rw" || work == "readwrite" || work == "randrw";
-  if (!operation.empty() && (reads_and_writes || work.find(operation) == std::string::npos))
+  if (work.empty())
+    work = operation;
+  else if (!operation.empty() && (reads_and_writes || work.find(operation) == std::string::npos))
     work += " (" + operation + ")";
-  if (const std::string size = size_text(record, "block"); !size.empty())
+  // Work without bytes, such as the creation of folders, has no size, whatever the program's options were.
+  if (const std::string size = size_text(record, "block"); !size.empty() && throughput(record) != nullptr)
     work += (work.empty() ? "" : " of ") + size;
   if (const auto depth = parameter_number(record, "depth"); depth && *depth > 1)
     append_part(work, "depth " + parameter_text(record, "depth"));
+  for (const auto& [name, unit] :
+       {std::pair("ranks", " ranks"), {"hosts", " hosts"}, {"accelerators", " accelerators"}})
+    if (const auto count = parameter_number(record, name); count && *count > 1)
+      append_part(work, parameter_text(record, name) + unit);
   append_part(work, parameter_text(record, "ioengine"));
+  if (parameter_text(record, "random") == "true") append_part(work, "random");
   if (is_direct(record)) append_part(work, "direct");
   return work.empty() ? parameter_text(record, "benchmark") : work;
 }
@@ -68,8 +86,11 @@ bool is_read_rate(const Record& record) {
 
 std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
   const std::vector<RecordList> groups = grouped(records, [](const Record& record) {
-    return is_peer(record) && names_tier(record) && whole_number(record, "threads", 1)
-               ? tier_name(record) + "|" + peer_program(record) + "|" + peer_work(record)
+    // Jobs of fio that differ in nothing but the name and the number of threads are one curve.
+    constexpr std::string_view kExcluded[] = {"threads", "job"};
+    return is_peer(record) && throughput(record) != nullptr && names_tier(record) && is_one_process(record) &&
+                   whole_number(record, "threads", 1)
+               ? tier_name(record) + "|" + peer_program(record) + "|" + work_key(record, kExcluded)
                : "";
   });
   const auto program_and_tier = [](const Record& record) {

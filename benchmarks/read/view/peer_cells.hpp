@@ -1,5 +1,4 @@
-// Finds records of other programs (peers) that measured the same tiers. They were imported from fio and
-// Google Benchmark.
+// Finds records of other programs (peers) that measured the same tiers, such as fio.
 #pragma once
 
 #include <cstdint>
