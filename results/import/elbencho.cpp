@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
@@ -26,43 +27,40 @@ constexpr MetricInfo kElbenchoMetrics[] = {
     imported::kPayloadRate,  kPhaseOpRate,        kEntryRate,        kStonewallRate,
     imported::kPayloadBytes, imported::kWallTime, imported::kLatency};
 
-// Where a column of the CSV is in the JSON. Columns that are not here are not read.
-struct Column {
-  std::string_view title;
-  std::array<const char*, 4> path;  // names of members, from the outermost; nullptr after the last
-  double factor = 1;  // other than 1: a number in another unit, rounded down, so that 0 is unknown
-};
-constexpr double kMiB = 1 << 20;
-constexpr Column kColumns[] = {{"ISO date", {"iso_start_date"}},
-                               {"label", {"label"}},
-                               {"operation", {"phase_type"}},
-                               {"path type", {"config", "path_type"}},
-                               {"paths", {"config", "paths"}},
-                               {"hosts", {"config", "hosts"}},
-                               {"threads", {"config", "threads"}},
-                               {"dirs", {"config", "dirs"}},
-                               {"files", {"config", "files"}},
-                               {"file size", {"config", "file_size"}},
-                               {"block size", {"config", "block_size"}},
-                               {"direct IO", {"config", "direct_io"}},
-                               {"random", {"config", "random_offsets"}},
-                               {"random aligned", {"config", "random_aligned"}},
-                               {"IO depth", {"config", "io_depth"}},
-                               {"shared paths", {"config", "shared_service_paths"}},
-                               {"truncate", {"config", "truncate_files"}},
-                               {"version", {"config", "version"}},
-                               {"command", {"config", "command"}},
-                               {"time ms [last]", {"last_done", "elapsed_time_ms"}},
-                               {"entries/s [last]", {"last_done", "entries/s"}},
-                               {"IOPS [last]", {"last_done", "iops"}},
-                               {"MiB/s [first]", {"first_done", "bytes/s"}, kMiB},
-                               {"MiB/s [last]", {"last_done", "bytes/s"}, kMiB},
-                               {"Ent lat us [avg]", {"last_done", "latency", "entries", "avg_us"}},
-                               {"IO lat us [avg]", {"last_done", "latency", "IO", "avg_us"}},
-                               {"rwmix read entries/s [last]", {"last_done", "rwmix_read", "entries/s"}},
-                               {"rwmix read IOPS [last]", {"last_done", "rwmix_read", "iops"}},
-                               {"rwmix read MiB/s [first]", {"first_done", "rwmix_read", "bytes/s"}, kMiB},
-                               {"rwmix read MiB/s [last]", {"last_done", "rwmix_read", "bytes/s"}, kMiB}};
+// Where a column of the CSV is in the JSON: its title, then the names of members, from the outermost, with
+// nullptr after the last. Columns that are not here are not read.
+constexpr std::array<const char*, 5> kColumns[] = {
+    {"ISO date", "iso_start_date"},
+    {"label", "label"},
+    {"operation", "phase_type"},
+    {"path type", "config", "path_type"},
+    {"paths", "config", "paths"},
+    {"hosts", "config", "hosts"},
+    {"threads", "config", "threads"},
+    {"dirs", "config", "dirs"},
+    {"files", "config", "files"},
+    {"file size", "config", "file_size"},
+    {"block size", "config", "block_size"},
+    {"direct IO", "config", "direct_io"},
+    {"random", "config", "random_offsets"},
+    {"random aligned", "config", "random_aligned"},
+    {"IO depth", "config", "io_depth"},
+    {"shared paths", "config", "shared_service_paths"},
+    {"truncate", "config", "truncate_files"},
+    {"version", "config", "version"},
+    {"command", "config", "command"},
+    {"time ms [last]", "last_done", "elapsed_time_ms"},
+    {"entries/s [last]", "last_done", "entries/s"},
+    {"IOPS [last]", "last_done", "iops"},
+    {"MiB/s [first]", "first_done", "bytes/s"},
+    {"MiB/s [last]", "last_done", "bytes/s"},
+    {"Ent lat us [avg]", "last_done", "latency", "entries", "avg_us"},
+    {"IO lat us [avg]", "last_done", "latency", "IO", "avg_us"},
+    {"rwmix read entries/s [last]", "last_done", "rwmix_read", "entries/s"},
+    {"rwmix read IOPS [last]", "last_done", "rwmix_read", "iops"},
+    {"rwmix read MiB/s [first]", "first_done", "rwmix_read", "bytes/s"},
+    {"rwmix read MiB/s [last]", "last_done", "rwmix_read", "bytes/s"}};
+constexpr double kBytesPerMiB = 1 << 20;
 constexpr std::string_view kHeaderBegin = "ISO date,label,path type,";
 
 // Parameters that elbencho's configuration has. The first name is the record's.
@@ -185,7 +183,7 @@ void add_parameters_of(Record& record, const Json& config) {
       record.parameters[name] = text == "1" || text == "true";
   if (const std::string type = member_text(config, "path_type"); !type.empty())
     record.parameters["path_type"] = type;
-  std::vector<std::string> words = imported::command_words(member_text(config, "command"));
+  std::vector<std::string> words = imported::command_arguments(member_text(config, "command"));
   if (!words.empty()) record.argv = words;
   imported::set_tier(record, take_path(words), "");
   if (const std::string options = imported::options_text(words, 1, kElbenchoOptions); !options.empty())
@@ -243,16 +241,18 @@ Json document_of_row(const std::vector<std::string_view>& titles,
                      const std::vector<std::string_view>& fields) {
   Json document = Json::object();
   for (const char* const part : {"config", "first_done", "last_done"}) document[part] = Json::object();
-  for (const Column& column : kColumns) {
-    const auto title = std::find(titles.begin(), titles.end(), column.title);
+  for (const auto& column : kColumns) {
+    const auto title = std::find(titles.begin(), titles.end(), std::string_view(column[0]));
     if (title == titles.end()) continue;
     const std::string_view field = fields[size_t(title - titles.begin())];
-    const auto number = imported::finite_number(field);
-    if (field.empty() || (column.factor != 1 && number.value_or(0) <= 0)) continue;
+    // A rate in MiB/s is rounded down, so that 0 is unknown. The JSON has it in bytes per second.
+    const bool is_rate = title->find("MiB/s") != std::string_view::npos;
+    const auto mib_per_s = is_rate ? imported::finite_number(field) : std::nullopt;
+    if (field.empty() || (is_rate && mib_per_s.value_or(0) <= 0)) continue;
     Json* at = &document;
-    for (const char* const name : column.path)
+    for (const char* const name : std::span(column).subspan(1))
       if (name != nullptr) at = &(*at)[name];
-    *at = column.factor == 1 ? Json(field) : Json(*number * column.factor);
+    *at = is_rate ? Json(*mib_per_s * kBytesPerMiB) : Json(field);
   }
   return document;
 }

@@ -82,7 +82,7 @@ void set_work(Record& record) {
     if (name != "tier") record.work->push_back(name);
 }
 
-std::vector<std::string> command_words(std::string_view command) {
+std::vector<std::string> command_arguments(std::string_view command) {
   std::vector<std::string> words;
   bool in_word = false;
   char quote = 0;
@@ -112,7 +112,7 @@ std::string options_text(const std::vector<std::string>& words, size_t begin,
     const size_t equals = word.find('=');
     const std::string_view key = std::string_view(word).substr(0, equals);
     const auto output = std::find_if(outputs.begin(), outputs.end(), [&](std::string_view name) {
-      return name.ends_with('=') ? name.substr(0, name.size() - 1) == key : name == word;
+      return (name.ends_with('=') ? name.substr(0, name.size() - 1) : name) == key;
     });
     if (output == outputs.end()) {
       text += (text.empty() ? "" : " ") + word;

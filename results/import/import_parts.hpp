@@ -39,7 +39,7 @@ void set_tier(Record& record, const std::string& path, std::string_view backend)
 void set_work(Record& record);
 
 // Splits a command line at blanks outside of quotes, and removes the quotes.
-std::vector<std::string> command_words(std::string_view command);
+std::vector<std::string> command_arguments(std::string_view command);
 // Joins words with blanks, from `begin` on, except each word in `outputs` (which say how results are shown or
 // where they go) and, if the word there ends in '=', its value: the word after it, or what follows '='.
 std::string options_text(const std::vector<std::string>& words, size_t begin,

@@ -98,7 +98,7 @@ void remove_partial_metrics(Record& record, size_t repeats) {
 
 Record record_of_test(const Json& document, const Json& test, const std::string& operation) {
   Record record = imported::new_record("ior", "IOR", member_text(document, "Version"));
-  if (std::vector<std::string> words = imported::command_words(member_text(document, "Command line"));
+  if (std::vector<std::string> words = imported::command_arguments(member_text(document, "Command line"));
       !words.empty())
     record.argv = std::move(words);
   std::string machine =

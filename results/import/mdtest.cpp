@@ -39,19 +39,16 @@ constexpr std::string_view kMdtestOptions[] = {"-d=",
                                                "--saveRankPerformanceDetails=",
                                                "--savePerOpDataCSV="};
 
-// The rates of one phase: of each iteration as far as -v printed them, and of the table.
-struct PhaseRates {
-  std::vector<double> iterations;
-  std::vector<std::optional<double>> table;  // the greatest, the least, the mean
-};
-
 // What one start of mdtest printed for one number of tasks.
 struct MdtestSection {
   std::string version, command, path;
   uint64_t tasks = 0, nodes = 0, items = 0, iterations = 0;
   bool in_rates = false;  // the lines that follow are those of the table of rates
   bool has_rates = false, has_wrong_data = false;
-  std::map<std::string, PhaseRates, std::less<>> phases;
+  // Phase -> its rate in each iteration, as far as -v printed them; and its row of the table: the greatest,
+  // the least and the mean rate.
+  std::map<std::string, std::vector<double>> iteration_rates;
+  std::map<std::string, std::vector<std::optional<double>>> table;
 };
 
 uint64_t first_number(std::string_view text) {
@@ -77,49 +74,49 @@ void take_phase_line(std::string_view line, MdtestSection& section) {
     const size_t at = line.find(phase);
     if (at == std::string_view::npos) continue;
     std::string_view rest = trim(line.substr(at + phase.size()));
-    PhaseRates& rates = section.phases[std::string(phase)];
+    std::vector<std::optional<double>>& row = section.table[std::string(phase)];
     if (rest.ends_with("ops/sec")) {
       if (!rest.starts_with(':')) return;  // "File creation (stonewall)"
       const size_t comma = rest.rfind(',');
       rest = rest.substr(comma + 1, rest.size() - comma - 1 - std::string_view("ops/sec").size());
-      if (const auto rate = imported::finite_number(rest)) rates.iterations.push_back(*rate);
-    } else if (section.in_rates && rates.table.empty()) {
+      if (const auto rate = imported::finite_number(rest))
+        section.iteration_rates[std::string(phase)].push_back(*rate);
+    } else if (section.in_rates && row.empty()) {
       if (rest.starts_with(':')) rest.remove_prefix(1);
       std::vector<std::string_view> words = words_of(rest);
       if (words.size() < 4) return;
       words.erase(words.begin(), words.end() - 4);  // --showRankStatistics puts three columns before them
-      for (size_t i = 0; i < 3; ++i) rates.table.push_back(imported::finite_number(words[i]));
+      for (size_t i = 0; i < 3; ++i) row.push_back(imported::finite_number(words[i]));
     }
     return;
   }
 }
 
 // The rate of each iteration as far as it is known.
-std::vector<double> samples_of(const PhaseRates& rates, uint64_t iterations) {
-  const double most = *rates.table[0], least = *rates.table[1], mean = *rates.table[2];
+std::vector<double> samples_of(const std::vector<double>& rates, uint64_t iterations, double most,
+                               double least, double mean) {
   if (iterations == 2) return {most, least};
   if (iterations == 3) return {most, least, std::clamp(3 * mean - most - least, least, most)};
-  if (iterations == 1 || rates.iterations.size() != iterations) return {mean};
+  if (iterations == 1 || rates.size() != iterations) return {mean};
   double sum = 0;
-  for (const double rate : rates.iterations) sum += rate;
+  for (const double rate : rates) sum += rate;
   // The lines of -v are of the first task. They are the phase's only if the table was made of them.
-  return std::abs(sum / double(iterations) - mean) <= 1e-3 * mean ? rates.iterations
-                                                                  : std::vector<double>{mean};
+  return std::abs(sum / double(iterations) - mean) <= 1e-3 * mean ? rates : std::vector<double>{mean};
 }
 
 void add_section(const MdtestSection& section, const std::string& id, Imported& found) {
-  if (section.phases.empty() || !section.has_rates) {
+  if (section.table.empty() || !section.has_rates) {
     found.problems.push_back("mdtest was started (" + section.command +
                              ") but its table of rates is missing: it was stopped, or run it without -Z");
     return;
   }
   for (const std::string_view phase : kPhases) {
-    const auto rates = section.phases.find(phase);
-    if (rates == section.phases.end() || rates->second.table.empty() || rates->second.table[0] == 0.0)
-      continue;
+    const std::string name(phase);
+    const auto row = section.table.find(name);
+    if (row == section.table.end() || row->second.empty() || row->second[0] == 0.0) continue;
     Record record = imported::new_record("mdtest", "mdtest", section.version);
     record.id = fmt::format("{}-{}", id, found.records.size());
-    std::vector<std::string> words = imported::command_words(section.command);
+    std::vector<std::string> words = imported::command_arguments(section.command);
     if (!words.empty()) record.argv = words;
     record.parameters["operation"] = lower_case(phase);
     record.parameters["ranks"] = section.tasks;
@@ -129,9 +126,12 @@ void add_section(const MdtestSection& section, const std::string& id, Imported& 
     record.parameters["options"] = imported::options_text(words, 1, kMdtestOptions);
     imported::set_tier(record, section.path, "");
     imported::set_work(record);
-    const auto& table = rates->second.table;
-    if (std::all_of(table.begin(), table.end(), [](const auto& rate) { return rate.has_value(); }))
-      for (const double rate : samples_of(rates->second, section.iterations))
+    const std::vector<std::optional<double>>& rates = row->second;
+    const auto of_each = section.iteration_rates.find(name);
+    if (std::all_of(rates.begin(), rates.end(), [](const auto& rate) { return rate.has_value(); }))
+      for (const double rate :
+           samples_of(of_each == section.iteration_rates.end() ? std::vector<double>() : of_each->second,
+                      section.iterations, *rates[0], *rates[1], *rates[2]))
         add_sample(record, kPhaseRate, rate);
     else
       add_verdict(record.verdict, record.reason, Verdict::failed, "mdtest wrote no finite rate");
@@ -157,7 +157,8 @@ void import_mdtest(std::string_view text, const std::string& id, Imported& found
   bool is_open = false;
   const auto close = [&] {
     if (is_open) add_section(section, id, found);
-    section.phases.clear();
+    section.table.clear();
+    section.iteration_rates.clear();
     section.in_rates = section.has_rates = section.has_wrong_data = is_open = false;
   };
   while (!text.empty()) {
@@ -177,7 +178,7 @@ void import_mdtest(std::string_view text, const std::string& id, Imported& found
     } else if (const auto words = words_of(line);
                words.size() >= 4 && words[1] == "tasks," && first_number(line) > 0) {
       // With -f and -l, one start measures several numbers of tasks.
-      if (!section.phases.empty()) close();
+      if (!section.table.empty()) close();
       is_open = true;
       section.tasks = first_number(words[0]);
       section.items = first_number(words[2]);

@@ -23,12 +23,18 @@ constexpr MetricInfo kWarpMetrics[] = {
 constexpr double kNsPerMs = 1e6;
 // Options of warp that are parameters of their own, secret, or say where results go. A '=' at the end: it has
 // a value.
-constexpr std::string_view kWarpOptions[] = {
-    "--host=",        "--access-key=",  "--secret-key=",  "--session-token=", "--benchdata=",
-    "--concurrent=",  "--json",         "--no-color",     "--quiet",          "-q",
-    "--analyze.out=", "--analyze.v",    "--warp-client=", "--full",           "--influxdb=",
-    "--serve=",       "--analyze.dur=", "--noclear",      "--keep-data",      "--bucket=",
-    "--debug"};
+constexpr std::string_view kWarpOptions[] = {"--host=",        "--access-key=",
+                                             "--secret-key=",  "--session-token=",
+                                             "--benchdata=",   "--concurrent=",
+                                             "--json",         "--no-color",
+                                             "--quiet,",       "q",
+                                             "--quiet",        "-q",
+                                             "--analyze.out=", "--analyze.v",
+                                             "--warp-client=", "--full",
+                                             "--influxdb=",    "--serve=",
+                                             "--analyze.dur=", "--noclear",
+                                             "--keep-data",    "--bucket=",
+                                             "--debug"};
 
 std::string first_text(const Json* values) {
   if (values == nullptr || !values->is_array()) return "";
@@ -105,7 +111,7 @@ void add_counts(Record& record, const Json& operation) {
 Record record_of_operation(const Json& document, const std::string& type, const Json& operation) {
   Record record = imported::new_record("warp", "warp", member_text(document, "warp_version"));
   record.started = imported::utc_of_date(member_text(operation, "start_time"));
-  std::vector<std::string> words = imported::command_words(member_text(document, "commandline"));
+  std::vector<std::string> words = imported::command_arguments(member_text(document, "commandline"));
   if (words.size() > 1) record.parameters["benchmark"] = words[1];
   if (member_true(document, "mixed")) record.parameters["benchmark"] = "mixed";
   record.parameters["operation"] = type;
@@ -140,19 +146,25 @@ bool is_warp(const Json& document) {
 }
 
 void import_warp(const Json& document, const std::string& id, Imported& found) {
-  size_t number = 0;
-  const auto add = [&](const std::string& type, const Json& operation) {
-    Record record = record_of_operation(document, type, operation);
-    record.id = fmt::format("{}-{}", id, number++);
-    found.records.push_back(std::move(record));
-  };
+  std::vector<Record> records;
   for (const auto& [type, operation] : member_object(document, "by_op_type").items())
-    if (operation.is_object()) add(type, operation);
+    if (operation.is_object()) records.push_back(record_of_operation(document, type, operation));
   if (const Json* const operations = member(document, "operations");
       operations != nullptr && operations->is_array())
     for (const Json& operation : *operations)
-      if (operation.is_object()) add(member_text(operation, "type"), operation);
-  if (number == 0) found.problems.emplace_back("warp's summary has no operations");
+      if (operation.is_object())
+        records.push_back(record_of_operation(document, member_text(operation, "type"), operation));
+  if (records.empty()) found.problems.emplace_back("warp's summary has no operations");
+  const auto has_rate = [](const Record& record) {
+    return record.metrics.contains(std::string(kRequestRate.name));
+  };
+  if (std::any_of(records.begin(), records.end(), has_rate))
+    std::erase_if(records, [&](const Record& record) { return !has_rate(record); });
+  size_t number = 0;
+  for (Record& record : records) {
+    record.id = fmt::format("{}-{}", id, number++);
+    found.records.push_back(std::move(record));
+  }
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ std::string warp_segment(const std::string& median, const std::string& p99,
 
 std::string warp_live(const std::string& segments, const std::string& more = R"("total_errors": 0)",
                       const std::string& final = "true") {
-  return R"({"v": 2, "commandline": "warp get --host=s3-1:9000 --access-key=K --secret-key=S --duration=10s --obj.size=1MiB",
+  return R"({"v": 2, "commandline": "warp get --host=s3-1:9000 --access-key=K --secret-key=S --quiet, q=true --no-color=true --duration=10s --obj.size=1MiB",
 "final": )" +
          final + R"(, "warp_version": "1.6.1", "total": {}, "by_op_type": {"GET": {"concurrency": 8,
 "start_time": "2026-11-30T21:00:00.5+01:00", "hosts": ["s3-1:9000", "s3-2:9000"], "clients": ["c1"], )" +
@@ -83,6 +83,16 @@ TEST(Warp, TheFullAnalysisHasThePercentilesOfTheRun) {
   EXPECT_EQ(records[0].parameters.at("hosts"), 2U);
   EXPECT_EQ(records[0].parameters.at("tier"), "s3-1:9000");
   EXPECT_EQ(samples_of_metric(records[0], "latency_ns_p90"), std::vector{4e6});
+}
+
+TEST(Warp, UploadsBeforeTheMeasurementAreLeftOut) {
+  std::string text = warp_live(warp_segment("1", "2"));
+  text.replace(
+      text.find("\"by_op_type\": {"), 15,
+      R"("by_op_type": {"PUT": {"total_errors": 0, "throughput": {"measure_duration_millis": 0}}, )");
+  const auto records = imported_records(text);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].parameters.at("operation"), "GET");
 }
 
 TEST(Warp, ItsPackedDataIsNamedWithWhatToDo) {
