@@ -13,6 +13,7 @@
 #include "datagen/commands/generate_request.hpp"
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/generate/generate.hpp"
+#include "datagen/generate/generate_metrics.hpp"
 #include "datagen/generate/generate_share.hpp"
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/generate/generation.hpp"
@@ -111,11 +112,8 @@ constexpr OptionSpec kGenerateOptions[] = {
      .group = kMakingGroup},
 };
 
-constexpr MetricInfo kSampleRate{"samples_per_s", "1/s", Better::higher};
-constexpr MetricInfo kPayloadRate{"payload_bytes_per_s", "B/s", Better::higher, "run", kHeadline};
-constexpr MetricInfo kMetrics[] = {
-    kSampleRate,           kPayloadRate,           shared_metrics::kWall, shared_metrics::kPeakMemory,
-    kRankRatesOfRun.least, kRankRatesOfRun.median, kRankRatesOfRun.most};
+using generate_metrics::kPayloadRate;
+using generate_metrics::kSampleRate;
 
 // The peak memory of the rank that used most. Collective: every rank must call it.
 Result<double> peak_memory_bytes(Communicator& ranks) {
@@ -378,7 +376,7 @@ const CommandInfo command_generate{
     .measures = true,
     .runs_on_ranks = true,
     .findings = kFindings,
-    .metrics = kMetrics,
+    .metrics = generate_metrics::kAll,
 };
 
 }  // namespace penstock

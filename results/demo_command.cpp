@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,12 +18,14 @@
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
+#include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
 #include "io_backends/tiers/tier.hpp"
+#include "results/cells/cells.hpp"
 #include "results/record/store.hpp"
 
 namespace penstock {
@@ -254,18 +257,19 @@ class Demo {
       PENSTOCK_TRY(step(fmt::format("A verified copy on {}", tiers_[i].name),
                         {"copy", first_tier.tier, "--to", tiers_[i].tier}));
 
-    std::vector<std::string> read_arguments{
-        "read",     first_tier.tier, "--threads", plan.threads, "--min-time", plan.min_time,
-        "--repeat", plan.repeats,    "--seed",    seed,         "--cache"};
-    std::vector<std::string> warm_arguments = read_arguments;
-    warm_arguments.emplace_back("warm");
-    for (size_t i = 1; i < tiers_.size(); ++i)
-      warm_arguments.insert(warm_arguments.end(), {"--tier", tiers_[i].tier});
-    PENSTOCK_TRY(step("Reading it from the page cache: what the client can do", warm_arguments));
-    read_arguments.emplace_back("cold");
-    for (size_t i = 2; i < tiers_.size(); ++i)
-      read_arguments.insert(read_arguments.end(), {"--tier", tiers_[i].tier});
-    PENSTOCK_TRY(step("Reading it cold: what the storage can do", read_arguments));
+    const std::vector<std::string> read_arguments{
+        "read",        first_tier.tier, "--threads",  plan.threads, "--min-time",
+        plan.min_time, "--repeat",      plan.repeats, "--seed",     seed};
+    // The tiers after the first two are the user's; the second may be memory, which is never cold.
+    const auto read_with = [&](std::string_view cache, size_t first_other_tier) {
+      std::vector<std::string> arguments = read_arguments;
+      arguments.insert(arguments.end(), {"--cache", std::string(cache)});
+      for (size_t i = first_other_tier; i < tiers_.size(); ++i)
+        arguments.insert(arguments.end(), {"--tier", tiers_[i].tier});
+      return arguments;
+    };
+    PENSTOCK_TRY(step("Reading it cold: what the storage delivers", read_with("cold", 2)));
+    PENSTOCK_TRY(step("Reading it from the page cache: what the client can do", read_with("warm", 1)));
 
     return train(plan, first_tier, seed);
   }
@@ -334,6 +338,40 @@ class Demo {
     return success();
   }
 
+  // One sentence with the result that matters most: how many accelerators the first tier can feed when
+  // nothing is cached.
+  std::string result_sentence() const {
+    constexpr double kImagesPerS = 200;  // of one accelerator, as in the report
+    const fs::path folders[] = {records()};
+    const Result<RecordSet> stored = read_records(folders);
+    const DemoTier& tier = tiers_.front();
+    const Metric* best = nullptr;
+    const Record* unusable = nullptr;
+    if (stored.ok())
+      for (const StoredRecord& one : stored->records) {
+        const Record& record = one.record;
+        if (record.command != "read" || tier_name(record) != tier.name ||
+            requested_cache_state(record) != "cold")
+          continue;
+        const Metric* const rate = find_metric(record, "samples_per_s");
+        if (!is_usable(record) || rate == nullptr)
+          unusable = &record;
+        else if (best == nullptr || rate->value() > best->value())
+          best = rate;
+      }
+    if (best == nullptr)
+      return fmt::format("How fast {} ({}) is without cache could not be measured here{}.", tier.name,
+                         tier.description,
+                         unusable == nullptr || unusable->reason.empty() ? "" : ": " + unusable->reason);
+    const double least = *std::min_element(best->samples.begin(), best->samples.end());
+    return fmt::format(
+        "Without cache, {} ({}) delivers {} images/s: enough for {} accelerators that each take {:.0f} "
+        "images/s "
+        "(calculated).",
+        tier.name, tier.description, format_number(best->value()),
+        format_number(std::floor(least / kImagesPerS)), kImagesPerS);
+  }
+
   void report_end() {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
     size_t files = 0;
@@ -351,22 +389,22 @@ class Demo {
     print(fmt::format("\n== Done in {:.0f} s\nReport:   {}\nRecords:  {} ({})\nCommands: {}\n", seconds,
                       report().string(), records().string(), count_of(files, "file"),
                       (out_ / kCommandLog).string()));
-    print(keeps_data ? "Data:     kept, as asked:" : "Data:     taken away again:");
+    print(keeps_data ? "Data:     kept:" : "Data:     removed:");
     for (const DemoTier& tier : tiers_)
       print(fmt::format(" {}", tier.folder.empty() ? tier.tier : tier.folder.string()));
     print("\n");
     if (cpus <= 4 || is_virtual_machine().value_or(true)) {
       print(fmt::format(
-          "\nWhat {} {}processor{} cannot show: reading, decoding and the pacing of the accelerator share "
-          "them, so\n"
-          "more threads hide waiting but do not decode faster; a fast device is not the limit here, the "
-          "client is;\n"
-          "and {}. Publish figures from longer runs (--min-time 30s) on the machine that matters.\n",
+          "\nLimits of a machine with {} {}processor{}: reading, decoding and the emulated accelerator share "
+          "them. So\n"
+          "more threads hide waiting, but do not decode faster, and a fast device may wait for the client.\n"
+          "{}. Publish figures from longer runs (--min-time 30s) on the machine that matters.\n",
           cpus, is_virtual_machine().value_or(false) ? "virtual " : "", cpus == 1 ? "" : "s",
           is_virtual_machine().value_or(true)
-              ? "\"cold\" is proven inside this machine only, since its host may cache the disk"
-              : "a run this short says nothing of bursts and of other users"));
+              ? "\"Cold\" is verified inside this machine only, because its host may cache the disk"
+              : "A run this short does not show bursts and other users"));
     }
+    print(fmt::format("\nIn one sentence: {}\n", result_sentence()));
   }
 
   void remove_data() {

@@ -59,8 +59,7 @@ constexpr OptionSpec kReportOptions[] = {
     {.name = "title",
      .role = OptionRole::output,
      .value = "TEXT",
-     .fallback = "What each tier can feed",
-     .help = "the page's heading",
+     .help = "the page's heading (default: what was measured, and on which tiers)",
      .group = "Report"},
 };
 
@@ -165,6 +164,7 @@ std::string sentences_text(const CommandContext& context, const std::string& out
         fmt::format("From {} to {}: {}", one.base, one.candidate, summary_text(one.comparison, {})));
   if (context.output.json) {
     Json line{{"report", output}, {"records", record_count}, {"problems", set.problems}};
+    line["bottom_line"] = page.bottom_line;
     line["sentences"] = changes;
     for (const Sentence& sentence : page.sentences) line["sentences"].push_back(sentence.text);
     return one_line(line) + "\n";
@@ -176,7 +176,16 @@ std::string sentences_text(const CommandContext& context, const std::string& out
     return fmt::format("{}: {} of {}{}\n", output, count_of(page.sheets.size(), "file"),
                        count_of(record_count, "record"), pooled);
   for (const std::string& change : changes) text += change + "\n";
-  for (const Sentence& sentence : page.sentences) text += sentence.text + "\n";
+  for (const std::string& line : page.bottom_line) text += line + "\n";
+  text += "\n";
+  size_t shown = 0;  // the sentences that are printed; the first may be printed above already
+  for (const Tone tone : {Tone::finding, Tone::caution, Tone::failure})
+    for (const Sentence* const sentence : leading_sentences(page.sentences, tone, report::kMostSentences)) {
+      if (sentence->text != page.bottom_line.front()) text += sentence->text + "\n";
+      ++shown;
+    }
+  if (shown < page.sentences.size())
+    text += fmt::format("({} in the report)\n", count_of(page.sentences.size() - shown, "more sentence"));
   return text + fmt::format("{}: {}{}\n", output, count_of(record_count, "record"), pooled);
 }
 

@@ -20,8 +20,15 @@ inline constexpr RankMetrics kRankRates{{"*.rank_min_bytes_per_s", "B/s", Better
 inline constexpr MetricInfo kSequentialRead{"read.sequential.1m.1.bytes_per_s", "B/s", Better::higher,
                                             "repeat", kHeadline};
 
-inline constexpr MetricInfo kAll[] = {
-    kSequentialRead, kMetadataRate,    kByteRate,         kOpRate,         kByteRateOfClient,
-    kOpRateOfClient, kRankRates.least, kRankRates.median, kRankRates.most, shared_metrics::kTierBytesRead};
+// These two are shown next to it.
+inline constexpr MetricInfo kSequentialWrite{"write.sequential.1m.1.bytes_per_s", "B/s", Better::higher,
+                                             "repeat", kHeadline};
+inline constexpr MetricInfo kCreateRate{"metadata.create.ops_per_s", "1/s", Better::higher, "repeat",
+                                        kHeadline};
+
+inline constexpr MetricInfo kAll[] = {kSequentialRead,   kSequentialWrite, kCreateRate,
+                                      kMetadataRate,     kByteRate,        kOpRate,
+                                      kByteRateOfClient, kOpRateOfClient,  kRankRates.least,
+                                      kRankRates.median, kRankRates.most,  shared_metrics::kTierBytesRead};
 
 }  // namespace penstock::probe_metrics

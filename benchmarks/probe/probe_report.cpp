@@ -24,30 +24,6 @@ namespace {
 // The names of metadata probes begin with this prefix, as in "metadata.create".
 constexpr std::string_view kMetadataPrefix = "metadata.";
 
-// Whether `a` comes before `b`. Numbers in the names are compared by value: "4k" comes before "128k", and
-// depth 8 before depth 32.
-bool is_before_by_numbers(std::string_view a, std::string_view b) {
-  const auto number = [](std::string_view text) {
-    uint64_t value = 0;
-    const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
-    return std::pair(value, size_t(end - text.data()));
-  };
-  while (!a.empty() && !b.empty()) {
-    const auto [first, first_digits] = number(a);
-    const auto [second, second_digits] = number(b);
-    if (first_digits > 0 && second_digits > 0) {
-      if (first != second) return first < second;
-      a.remove_prefix(first_digits);
-      b.remove_prefix(second_digits);
-    } else {
-      if (a.front() != b.front()) return a.front() < b.front();
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
-}
-
 // A line about ranks whose median rates differ, although they did the same work; "" if they do not differ.
 std::string ranks_text(const Record& record, const std::string& tier, const std::string& probe,
                        const Output& output) {
@@ -56,16 +32,6 @@ std::string ranks_text(const Record& record, const std::string& tier, const std:
       fmt::format("{}, {} client{}, {}: the ranks", tier, clients.dump(), clients == 1 ? "" : "s", probe),
       rank_rates(record, probe + "."), output);
   return difference.empty() ? "" : difference + "\n";
-}
-
-// The names of the record's probes, sorted by is_before_by_numbers().
-std::vector<std::string> probes_of(const Record& record) {
-  constexpr std::string_view kRateSuffix = ".ops_per_s";
-  std::vector<std::string> probes;
-  for (const auto& [name, metric] : record.metrics)
-    if (name.ends_with(kRateSuffix)) probes.push_back(name.substr(0, name.size() - kRateSuffix.size()));
-  std::sort(probes.begin(), probes.end(), is_before_by_numbers);
-  return probes;
 }
 
 std::string spread_text(const Metric& rate) {
@@ -96,6 +62,37 @@ std::string left_out_text(std::span<const Record> records) {
 }
 
 }  // namespace
+
+bool is_before_by_numbers(std::string_view a, std::string_view b) {
+  const auto number = [](std::string_view text) {
+    uint64_t value = 0;
+    const char* const end = std::from_chars(text.data(), text.data() + text.size(), value).ptr;
+    return std::pair(value, size_t(end - text.data()));
+  };
+  while (!a.empty() && !b.empty()) {
+    const auto [first, first_digits] = number(a);
+    const auto [second, second_digits] = number(b);
+    if (first_digits > 0 && second_digits > 0) {
+      if (first != second) return first < second;
+      a.remove_prefix(first_digits);
+      b.remove_prefix(second_digits);
+    } else {
+      if (a.front() != b.front()) return a.front() < b.front();
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
+
+std::vector<std::string> probes_of(const Record& record) {
+  constexpr std::string_view kRateSuffix = ".ops_per_s";
+  std::vector<std::string> probes;
+  for (const auto& [name, metric] : record.metrics)
+    if (name.ends_with(kRateSuffix)) probes.push_back(name.substr(0, name.size() - kRateSuffix.size()));
+  std::sort(probes.begin(), probes.end(), is_before_by_numbers);
+  return probes;
+}
 
 Trial probe_record(const Run& run, const Tier& tier, const ProbeCell& cell, uint64_t bytes_read) {
   Trial trial = run.trial();

@@ -13,6 +13,8 @@
 // Crash: nothing is written.
 #include "benchmarks/read/read_engine.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cassert>
 #include <condition_variable>
@@ -48,6 +50,16 @@ RunTally progress_of(ReadWorkers workers, int64_t now_ns) {
     progress.bytes += worker->delivered_bytes();
   }
   return progress;
+}
+
+// The processor time that this process has used: of all its threads, in user and kernel mode.
+double process_cpu_seconds() {
+  struct rusage usage {};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  const auto seconds = [](const struct timeval& time) {
+    return double(time.tv_sec) + double(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 // Lets run() wait until the threads that it started have ended. A wait also returns after the given time, so
@@ -318,6 +330,7 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
     not_started.failure = no_more_threads(error, spec.threads, "fewer --threads");
     return not_started;
   }
+  const double cpu_s_before = process_cpu_seconds();
   run.open_gate();
   ReadWorker::Watch watch;
   if (observer) watch = [&](int64_t now_ns) { observer(progress_of(workers, now_ns)); };
@@ -328,7 +341,9 @@ RunTally ReadEngine::run(const ReadSpec& spec, const ReadObserver& observer) {
   // use, be destroyed.
   threads.clear();
   passes_run_ += run.source.passes();
-  return gather(run);
+  RunTally total = gather(run);
+  if (spec.ramp.count() == 0) total.cpu_s = process_cpu_seconds() - cpu_s_before;
+  return total;
 }
 
 ReadSpec rest_of(const ReadSpec& spec, const RunTally& so_far) {

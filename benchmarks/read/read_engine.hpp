@@ -132,7 +132,8 @@ struct RunTally {
   PictureWarningCounts picture_warnings;  // of decoded samples; `samples` includes them
   // Seconds from the start (or the end of the ramp) to the last completion.
   double wall_s = 0;
-  double elapsed_s = 0;           // the same time as wall_s, plus the ramp
+  double elapsed_s = 0;  // the same time as wall_s, plus the ramp
+  double cpu_s = 0;  // processor time of this process during the run; 0 with a ramp, which it would include
   double first_done_s = 0;        // the part of wall_s until the first thread had nothing left to read
   uint64_t first_done_bytes = 0;  // bytes that all threads together had delivered by first_done_s
   double stonewall_s = 0;         // the part of wall_s until the last completion before the stonewall
@@ -168,6 +169,7 @@ struct RunTally {
     visit("passes", &T::passes, {.takes_max = true});
     visit("wall_s", &T::wall_s, {.takes_max = true, .value_metric = &kWall});
     visit("elapsed_s", &T::elapsed_s, {.takes_max = true});
+    visit("cpu_s", &T::cpu_s, {.value_metric = &kCpuTime, .omit_if_zero = true});
     visit("first_done_s", &T::first_done_s, {.takes_max = true});
     visit("first_done_bytes", &T::first_done_bytes,
           {.rate_metric = &kFirstDoneRate, .seconds = &T::first_done_s});

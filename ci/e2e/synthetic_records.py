@@ -35,7 +35,7 @@ def record(command, number, parameters, metrics, **more):
     }
 
 
-def read(number, tier, threads, cache, mib_per_s, ceiling, noise=0.04, repeats=5, ranks=1, batch=None, **more):
+def read(number, tier, threads, cache, mib_per_s, ceiling, noise=0.04, repeats=5, ranks=1, batch=None, depth=None, **more):
     rng = random.Random(f"{tier}{threads}{cache}")
     rates = [mib_per_s * 1048576 * rng.uniform(1 - noise, 1 + noise) for _ in range(repeats)]
     size = CORPUS["bytes"] / CORPUS["samples"]
@@ -43,13 +43,15 @@ def read(number, tier, threads, cache, mib_per_s, ceiling, noise=0.04, repeats=5
     memory = TIERS[tier]["memory"]
     return record(
         "read", number, {"tier": tier, "threads": threads, "cache": cache, "order": "shuffled", "decode": "none", "ranks": ranks,
-                        **({} if batch is None else {"batch": batch})},
+                        **({} if batch is None else {"batch": batch}), **({} if depth is None else {"depth": depth})},
         {
             "payload_bytes_per_s": metric("B/s", "higher", "repeat", *rates),
             "samples_per_s": metric("1/s", "higher", "repeat", *[rate / size for rate in rates]),
             "baseline_samples_per_s": metric("1/s", "higher", "repeat", *[rate / size * rng.uniform(0.99, 1.04) for rate in rates]),
             "ceiling_bytes_per_s": metric("B/s", "higher", "run", ceiling * 1048576),
             "ceiling_fraction": metric("1", "higher", "run", mib_per_s / ceiling),
+            "cpu_s": metric("s", "lower", "repeat", *[0.4] * repeats),
+            "payload_bytes": metric("B", "neither", "repeat", *[float(CORPUS["bytes"])] * repeats),
             "latency_ns_p50": metric("ns", "lower", "run", p50), "latency_ns_p95": metric("ns", "lower", "run", p50 * 2.2),
             "latency_ns_p99": metric("ns", "lower", "run", p50 * 4.1), "latency_ns_p999": metric("ns", "lower", "run", p50 * 11),
         },
@@ -200,6 +202,28 @@ def with_pairs(rates, suite="tuning", pairs=16, spread=0.02):
     return [read(len(rates) * index + place, "disk", 4, "cold", rate * rng.uniform(1 - spread, 1 + spread), 1210, repeats=1,
                  pair={"suite": suite, "index": index, "arm": arm})
             for index in range(pairs) for place, (arm, rate) in enumerate(rates.items())]
+
+
+def probe(number, tier, clients, factor, apart=0.05):
+    """A record of `tiers --probe`: rates of a disk, times `factor`, with repeats that differ by `apart`."""
+    rates = {f"{way}.sequential.1m.{depth}": 400 for way in ("read", "write") for depth in (1, 8)}
+    rates |= {f"read.random.4k.{depth}": 20 * depth ** 0.6 for depth in (1, 8, 32)}
+    rates |= {f"{way}.small_files.112k.{depth}": 90 * depth ** 0.3 for way in ("read", "write") for depth in (1, 8)}
+    metrics = {}
+    for name, mib_per_s in rates.items():
+        size = {"1m": 1 << 20, "4k": 4096, "112k": 112 << 10}[name.split(".")[2]]
+        samples = [mib_per_s * 1048576 * factor * (1 + apart * (i - 1) / 2) for i in range(3)]
+        metrics[f"{name}.bytes_per_s"] = metric("B/s", "higher", "repeat", *samples)
+        metrics[f"{name}.ops_per_s"] = metric("1/s", "higher", "repeat", *[sample / size for sample in samples])
+    for name, rate in (("create", 1500), ("stat", 90000), ("open", 40000), ("list", 800000), ("remove", 2500)):
+        metrics[f"metadata.{name}.ops_per_s"] = metric("1/s", "higher", "repeat", *[rate * factor * (1 + apart * (i - 1) / 2) for i in range(3)])
+    return record("tiers", number, {"tier": tier, "threads": clients, "cache": "cold"}, metrics, tiers={"data": TIERS[tier]}, corpus={})
+
+
+def probe_experiment():
+    """Two tiers, each probed by one client and by four; the disk with four is noisy."""
+    return [probe(number, tier, clients, (5 if tier == "fast" else 1) * clients ** 0.5, apart=0.4 if (tier, clients) == ("disk", 4) else 0.05)
+            for number, (tier, clients) in enumerate((tier, clients) for tier in ("disk", "fast") for clients in (1, 4))]
 
 
 def many(count):

@@ -27,12 +27,12 @@ class Report(CliTest):
 
     def test_saves_by_arm(self):
         done = self.report(synthetic.saving_experiment(), "--units", "si")
-        self.assertIn("Saving alexnet-adam through fast (volatile) holds the training 5.00x shorter than straight to disk", done.stdout)
+        self.assertIn("Saving alexnet-adam through fast (volatile) blocks the training 5.00x shorter than straight to disk", done.stdout)
         self.assertIn(message("pairs-range-of-speedup", n=3), done.stdout)
         self.assertIn("(2 400 and 420.0 MB/s) would allow 5.71x shorter", done.stdout)
-        self.assertIn("drained to disk at 378.0 MB/s, 90% of what it takes at best; for 75% of that time", done.stdout)
+        self.assertIn("drained to disk at 378.0 MB/s, 90% of its ceiling; for 75% of that time", done.stdout)
         self.assertIn(message("checkpoint-slowed-step", n=12), done.stdout)
-        for absent in ("skipped", "failed", "nothing is said of ceilings"):
+        for absent in ("skipped", "failed", "ceilings are left out"):
             self.assertNotIn(absent, done.stdout)
         page = (self.dir / "r.html").read_text()
         self.assertIn('id="checkpoints"', page)
@@ -50,6 +50,34 @@ class Report(CliTest):
         self.assertEqual(len(line["problems"]), 1)
         self.assertIn("00c0ffee.jsonl:27: not a record", done.stderr)
         self.assertIn("00c0ffee.jsonl:27: not a record", (self.dir / "r.html").read_text())
+
+    def test_three_sentences_come_first(self):
+        done = self.report(synthetic.rank_experiment())
+        line = json.loads(self.run_cli("report", "runs", "-o", "r.html", "--json").stdout)
+        self.assertEqual(len(line["bottom_line"]), 3)
+        self.assertEqual(done.stdout.splitlines()[:3], line["bottom_line"])
+        best = max(one["metrics"]["payload_bytes_per_s"]["value"] for one in synthetic.rank_experiment()) / 1048576
+        self.assertRegex(re.sub(r"(?<=\d)[ ,](?=\d)", "", line["bottom_line"][1]), f"{best:.0f} MiB/s .8 ranks of 2 threads")
+        page = (self.dir / "r.html").read_text()
+        tile, = re.findall(r'class="tile-value">([^<]+)<', page)
+        self.assertEqual(re.sub("[ ,]", "", tile), f"{best:.0f}")
+
+    def test_probes_have_a_section_and_say_which_tier_is_slower(self):
+        done = self.report(synthetic.probe_experiment())
+        self.assertTrue(done.stdout.startswith("disk is the slower tier in 6 of 6 kinds of work"), done.stdout)
+        page = (self.dir / "r.html").read_text()
+        section, = re.findall(r'<section id="probe".*?</section>', page, re.DOTALL)
+        self.assertGreater(section.count("noisy"), 3)
+        self.assertLess(section.count("<tr>"), 30)
+        self.run_cli("report", "runs", "--to", "csv", "-o", "numbers")
+        self.assertTrue([path.name for path in (self.dir / "numbers").iterdir() if "against-depth" in path.name])
+
+    def test_generating_has_a_section(self):
+        records = [one for one in synthetic.whole_experiment() if one["command"] == "generate"]
+        self.report(records)
+        page = (self.dir / "r.html").read_text()
+        self.assertIn('id="generating"', page)
+        self.assertNotIn('id="other"', page)
 
     def test_records_that_lie_deeper_are_named(self):
         synthetic.write(self.dir / "runs" / "s" / "base", synthetic.whole_experiment())
@@ -92,7 +120,7 @@ class Report(CliTest):
         self.run_cli("report", "runs", "--to", "csv", "-o", "numbers")
         files = {path.name: list(csv.reader(io.StringIO(path.read_bytes().decode(), newline=""))) for path in (self.dir / "numbers").iterdir()}
         for words in ("bandwidth-against-threads", "latency-against-threads", "payload-over-time", "one-step-computing-and-waiting",
-                      "where-the-time-went", "stages-of", "how-long-a-save-holds", "written-saved", "steps-saved"):
+                      "where-the-time-went", "stages-of", "how-long-a-save-blocks", "written-saved", "steps-saved"):
             self.assertTrue([name for name in files if words in name], words)
         for name, rows in files.items():
             self.assertGreaterEqual(len(rows), 2, name)

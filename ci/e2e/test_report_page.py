@@ -7,8 +7,10 @@ import json
 import browser
 from messages import message
 import synthetic_records as synthetic
-from penstock_cli import CliTest, has_library, main
+from penstock_cli import SOURCE, CliTest, has_library, main
 
+# Unpack what `npm pack axe-core` brings there.
+AXE = SOURCE / "build" / "npm" / "node_modules" / "axe-core" / "axe.min.js"
 HOSTILE = "</script><img src=http://example.invalid/x onerror=\"document.title='owned'\">"
 
 # Counts the pixels of a chart's plotting area that differ from its corner's: the test's own look, not the page's word for it.
@@ -88,7 +90,9 @@ def cells(text):
 def all_views():
     """Records that fill every section but that of changes."""
     return (synthetic.whole_experiment() + synthetic.grid_experiment() + synthetic.saving_experiment() + synthetic.rank_experiment()
-            + [synthetic.fio(90 + threads, "disk", threads, 380 * threads ** 0.5) for threads in (1, 2, 4, 8)])
+            + [synthetic.fio(90 + threads, "disk", threads, 380 * threads ** 0.5) for threads in (1, 2, 4, 8)]
+            + [synthetic.read(200 + depth, "disk", 1, "cold", 90 * depth ** 0.5, 1210, depth=depth) for depth in (2, 8, 32)]
+            + synthetic.probe_experiment())
 
 
 class Page(CliTest):
@@ -198,7 +202,46 @@ class Page(CliTest):
                 self.assertGreater(contrast["seen"], 500)
                 self.assertEqual(contrast["found"], [])
                 ids = self.browser.evaluate("[...document.querySelectorAll('main > section')].map((section) => section.id)")
-                self.assertEqual(ids, ["findings", "reading", "ranks", "peers", "training", "checkpoints", "time", "other", "environment", "records"])
+                self.assertEqual(ids, ["findings", "tiers", "ranks", "depth", "reading", "peers", "training", "checkpoints", "probe", "generating",
+                                       "time", "environment", "records"])
+
+    def test_axe_finds_nothing(self):
+        if not AXE.exists():
+            self.skipTest(f"axe-core is missing in {AXE.parent}")
+        for dark in (False, True):
+            with self.subTest(dark=dark):
+                self.show(all_views(), dark=dark)
+                self.browser.evaluate(AXE.read_text() + "; 0")
+                found = self.browser.evaluate("""axe.run(document, {resultTypes: ['violations']}).then((result) =>
+                  result.violations.map((one) => [one.id, one.nodes.length, one.nodes[0].html.slice(0, 200)]))""")
+                self.assertEqual(found, [])
+
+    def test_a_chart_switches_to_samples_and_back(self):
+        self.show(synthetic.whole_experiment())
+        if not self.charts:
+            return
+        switched = self.browser.evaluate("""(async () => {
+          const figure = document.getElementById('chart-1');
+          const button = [...figure.querySelectorAll('figcaption button')].find((one) => one.textContent.startsWith('show '));
+          const label = () => button.textContent;
+          const numbers = () => [...figure.querySelectorAll('.numbers th')].map((cell) => cell.textContent).join();
+          figure.querySelector('.numbers summary').click();
+          await new Promise((done) => setTimeout(done, 50));
+          const states = [[label(), numbers()]];
+          for (let i = 0; i < 2; ++i) {
+            button.click();
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+            states.push([label(), numbers()]);
+          }
+          return [states, figure.dataset.drawn];
+        })()""")
+        (first, second, third), drawn = switched
+        self.assertEqual(drawn, "yes")
+        self.assertEqual(first, third)
+        self.assertEqual([first[0], second[0]], ["show files/s", "show MiB/s"])
+        self.assertIn("disk (MiB/s)", first[1])
+        self.assertIn("disk (files/s)", second[1])
+        self.check_quiet()
 
     def test_every_section_begins_with_an_answer_and_every_link_leads_somewhere(self):
         self.show(all_views())

@@ -137,7 +137,12 @@ std::string role_name(const Record& record, std::string_view role) {
 
 std::string corpus_name(const Record& record) {
   const std::string recipe = corpus_text(record, "recipe");
-  return recipe.empty() ? "data" : recipe;
+  if (recipe.empty()) return "data";
+  if (recipe != "scan") return recipe;
+  std::string root = member_text(member_object(record.tiers, "data"), "root");
+  while (root.ends_with('/')) root.pop_back();
+  const std::string folder = root.substr(root.rfind('/') + 1);  // npos + 1 is 0: the whole text
+  return folder.empty() || folder == "." ? "data" : folder;
 }
 
 std::string requested_cache_state(const Record& record) {

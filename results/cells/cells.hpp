@@ -60,7 +60,8 @@ std::string role_name(const Record& record, std::string_view role);
 // options, they become "disk (posix)" and "disk (posix, direct=1)". Tiers that differ only in the path keep
 // their name, because the next run uses another folder on the same disk.
 void distinguish_tiers(std::span<Record* const> records);
-// A name for the corpus: its recipe; "data" if the record has none.
+// A name for the corpus: its recipe or, if Penstock did not generate it, the name of its folder. "data" if
+// the record has neither.
 std::string corpus_name(const Record& record);
 // The requested cache state: the parameter `cache`. If the record lacks it, the actual state of the client's
 // data cache.

@@ -46,4 +46,15 @@ std::string first_metric(const Record& record, std::span<const MetricInfo> table
   return any_metric;
 }
 
+std::vector<std::string> shown_metrics(const Record& record, std::span<const MetricInfo> table) {
+  constexpr size_t kMost = 4;
+  std::vector<std::string> names{first_metric(record, table)};
+  for (const MetricInfo& declared : table)
+    if (declared.headline && declared.better != Better::neither && declared.unit != "1" &&
+        declared.name != names.front() && record.metrics.contains(std::string(declared.name)) &&
+        names.size() < kMost)
+      names.emplace_back(declared.name);
+  return names;
+}
+
 }  // namespace penstock

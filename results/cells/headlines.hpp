@@ -41,4 +41,8 @@ class Headlines {
 // are skipped. "" if no metric is left.
 std::string first_metric(const Record& record, std::span<const MetricInfo> table);
 
+// The names of the metrics that a short table shows of the record: that of first_metric(), then the headlines
+// of the table that are rates, times or sizes and no families. At most four; the only one may be "".
+std::vector<std::string> shown_metrics(const Record& record, std::span<const MetricInfo> table);
+
 }  // namespace penstock

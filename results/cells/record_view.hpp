@@ -24,11 +24,20 @@ struct PageState;
 
 using ShownRecords = std::span<const Record* const>;  // the records that tables and charts show
 
+// One figure of the table that shows all tiers side by side: a cell of it.
+struct TierFigure {
+  std::string tier;                // the row
+  std::string column;              // what the figure is, with its unit: "reads, cold, MiB/s"
+  double value = 0;                // in that unit
+  const Record* record = nullptr;  // where the figure comes from
+};
+
 // The view of one command: a table of functions. `names` and `labels` get only records of this command. All
 // other functions get records of all commands, in any order, and must select those that they show.
 struct RecordView {
-  std::string_view name;  // the name of the command
-  int order = 0;          // order among the views: a lower number comes earlier on the page
+  std::string_view name;        // the name of the command
+  int order = 0;                // order among the views: a lower number comes earlier on the page
+  std::string_view topic = {};  // what these records are about, for the title of a page: "reading"
   // If a record has no throughput, one figure represents it: the first of these metrics that it has.
   std::span<const MetricInfo> headline = {};
   // Whether the view's section already compares the arms of an interleaved run, so that the report need not.
@@ -45,8 +54,14 @@ struct RecordView {
   std::vector<std::string> (*labels)(const Record& record);
   // Adds the sentences that the view makes about the records to `out`.
   void (*describe)(std::span<const Record> records, const Output& output, std::vector<Sentence>& out);
+  // The conclusion from the records in exactly three sentences: what limits, by how much, and what to do. A
+  // sentence that the figures do not prove says instead what cannot be told, or what to run. Empty if no
+  // record has figures of this view.
+  std::vector<std::string> (*bottom_line)(std::span<const Record> records, const Output& output);
   // The tiles (boxes with one large number each) at the top of the report page, made by tile_html().
   std::vector<std::string> (*tiles)(std::span<const Record> records, report::PageState& state);
+  // The best figures of each tier, for a table of all tiers; nullptr if the view has none.
+  std::vector<TierFigure> (*figures)(std::span<const Record> records, const Output& output) = nullptr;
   // The view's section of the report page, as finished HTML; "" if there are no records for it. What it
   // adds by add_chart(), add_bars() and add_sheet() also becomes a file of `report --to csv`.
   std::string (*section)(std::span<const Record> records, report::PageState& state);

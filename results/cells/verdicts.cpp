@@ -255,7 +255,42 @@ std::vector<Sentence> sentences(std::span<const Record> records, const Output& o
   add_for_section("records", [&] { describe_verdicts(shown_records, names, out); });
   std::stable_sort(out.begin(), out.end(),
                    [](const Sentence& a, const Sentence& b) { return a.tone < b.tone; });
+  std::set<std::string> texts;
+  std::erase_if(out, [&](const Sentence& sentence) { return !texts.insert(sentence.text).second; });
   return out;
+}
+
+std::vector<const Sentence*> leading_sentences(const std::vector<Sentence>& all, Tone tone, size_t most) {
+  std::map<std::string_view, size_t> count_by_kind;
+  std::vector<std::pair<size_t, const Sentence*>> by_turn;  // how many of its kind come before each sentence
+  for (const Sentence& sentence : all)
+    if (sentence.tone == tone) by_turn.emplace_back(count_by_kind[sentence.kind]++, &sentence);
+  // In one array, so that the order of pointers is that of `all`.
+  std::sort(by_turn.begin(), by_turn.end());
+  by_turn.resize(std::min(by_turn.size(), most));
+  std::vector<const Sentence*> leading;
+  for (const auto& [turn, sentence] : by_turn) leading.push_back(sentence);
+  std::sort(leading.begin(), leading.end());
+  return leading;
+}
+
+std::vector<std::string> bottom_line(std::span<const Record> records, const Output& output) {
+  for (const RecordView* const view : ordered_views())
+    if (std::vector<std::string> lines = view->bottom_line(records, output); !lines.empty()) return lines;
+  const auto failed =
+      std::find_if(records.begin(), records.end(), [](const Record& record) { return !is_usable(record); });
+  if (!records.empty() && std::none_of(records.begin(), records.end(), is_usable))
+    return {"What limits is unknown, because no record has a usable number.",
+            fmt::format("The first of them ({}) is {}{}.", printable(failed->command),
+                        verdict_name(failed->verdict),
+                        failed->reason.empty() ? "" : ": " + printable(failed->reason)),
+            "Remove the cause, and run the same command again."};
+  std::set<std::string> commands;
+  for (const Record& record : records) commands.insert(printable(record.command));
+  return {fmt::format("What limits is unknown from records of {} alone.",
+                      enumerate({commands.begin(), commands.end()})),
+          "Their figures are in the tables of the report.",
+          "Run 'penstock read DIR --threads 1,2,4,8' to measure how fast a tier delivers its data."};
 }
 
 }  // namespace penstock

@@ -39,8 +39,16 @@ inline constexpr double kSameRateTolerance = 0.05;
 inline constexpr double kNoisySpread = 0.20;
 inline constexpr double kCeilingTolerance = 1.02;
 
-// All sentences about the records: findings first, then cautions, then failures.
+// All sentences about the records: findings first, then cautions, then failures. None occurs twice.
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output);
+
+// The sentences of one tone that are shown first, at most `most`: the first of each kind, then the second of
+// each kind, and so on. They are in the order of `all`.
+std::vector<const Sentence*> leading_sentences(const std::vector<Sentence>& all, Tone tone, size_t most);
+
+// What the records say in three sentences: what limits, by how much, and what to do. It is that of the first
+// view which has one; else the sentences say what cannot be told and what to run.
+std::vector<std::string> bottom_line(std::span<const Record> records, const Output& output);
 
 // How a rate grows with the number of threads or ranks. useful_count is 0 if nothing can be concluded: there
 // are fewer than two points, or the first rate is 0.

@@ -1,9 +1,11 @@
 #include "results/compare/pooled_rounds.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "results/cells/cells.hpp"
@@ -16,7 +18,9 @@ namespace {
 // as it is: checkpoint saves are compared pair by pair, and sums over a run of `train` are those of one run.
 std::string runs_key(const Record& record) {
   const bool is_round = record.label.contains("sweep") && record.command != "checkpoint";
-  if (!is_round && record.command != "read") return "";
+  constexpr std::string_view kPooled[] = {"generate", "read", "tiers"};
+  if (!is_round && std::find(std::begin(kPooled), std::end(kPooled), record.command) == std::end(kPooled))
+    return "";
   return record.command + "|" + label_text(record) + "|" + arm_of(record) + "|" +
          environment_text(record, "host") + (is_round ? "" : "|" + corpus_text(record, "checksum"));
 }

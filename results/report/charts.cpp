@@ -22,11 +22,9 @@ Json numbers_json(const std::vector<std::optional<double>>& values) {
 // The script's name for each Stroke, in the order of the enum.
 constexpr std::string_view kStrokes[] = {"solid", "dashed", "dotted", "dash_dotted"};
 
-}  // namespace
-
-Json chart_json(const Chart& chart) {
+Json series_json(const std::vector<ChartSeries>& all) {
   Json series = Json::array();
-  for (const ChartSeries& one : chart.series) {
+  for (const ChartSeries& one : all) {
     series.push_back(Json{{"label", one.label},
                           {"colour", one.colour},
                           {"stroke", kStrokes[size_t(one.stroke)]},
@@ -37,15 +35,25 @@ Json chart_json(const Chart& chart) {
     if (one.mark) series.back()["mark"] = *one.mark;
     if (!one.is_interval.empty()) series.back()["sure"] = one.is_interval;
   }
-  return Json{{"id", chart.id},
-              {"title", chart.title},
-              {"x_label", chart.x_label},
-              {"y_label", chart.y_label},
-              {"x_doubles", chart.x_is_log2},
-              {"low", chart.half_height},
-              {"logarithmic", chart.y_is_logarithmic},
-              {"x", chart.x},
-              {"series", series}};
+  return series;
+}
+
+}  // namespace
+
+Json chart_json(const Chart& chart) {
+  Json json{{"id", chart.id},
+            {"title", chart.title},
+            {"x_label", chart.x_label},
+            {"y_label", chart.y_label},
+            {"x_doubles", chart.x_is_log2},
+            {"low", chart.half_height},
+            {"logarithmic", chart.y_is_logarithmic},
+            {"x", chart.x},
+            {"series", series_json(chart.series)}};
+  if (!chart.x_names.empty()) json["x_names"] = chart.x_names;
+  if (!chart.other_series.empty())
+    json["other"] = Json{{"y_label", chart.other_y_label}, {"series", series_json(chart.other_series)}};
+  return json;
 }
 
 std::string chart_html(const Chart& chart, const std::string& buttons) {

@@ -39,7 +39,12 @@ struct Chart {
   bool half_height = false;
   bool y_is_logarithmic = false;  // the y axis is logarithmic when the page opens; the reader may switch
   std::vector<double> x;
+  std::vector<std::string> x_names = {};  // the tick at each x, if it is not the number
   std::vector<ChartSeries> series;
+  // The same lines in another unit, to which the reader can switch: samples/s in place of MiB/s. Empty if
+  // there is none.
+  std::string other_y_label = {};
+  std::vector<ChartSeries> other_series = {};
 };
 
 Json chart_json(const Chart& chart);

@@ -1,5 +1,6 @@
 #include "results/report/html.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "io_backends/core/cli/printable.hpp"
@@ -54,20 +55,11 @@ HtmlTable::HtmlTable(std::string caption, std::vector<Column> columns)
 
 void HtmlTable::row(std::vector<Markup> cells, std::string_view row_class, std::string_view id) {
   cells.resize(columns_.size());
-  body_ += "<tr";
-  if (!id.empty()) body_ += " id=\"" + escape(id) + "\"";
-  if (!row_class.empty()) body_ += " class=\"" + escape(row_class) + "\"";
-  body_ += ">";
-  for (size_t i = 0; i < cells.size(); ++i) {
-    const bool is_head = i == 0;
-    body_ += is_head ? "<th scope=\"row\"" : "<td";
-    std::string classes = columns_[i].kind == Kind::number ? "number" : "";
-    if (!cells[i].cell_class.empty()) classes += (classes.empty() ? "" : " ") + cells[i].cell_class;
-    if (!classes.empty()) body_ += " class=\"" + escape(classes) + "\"";
-    body_ += ">" + cells[i].html + (is_head ? "</th>" : "</td>");
-  }
-  body_ += "</tr>\n";
-  ++rows_;
+  std::string start = "<tr";
+  if (!id.empty()) start += " id=\"" + escape(id) + "\"";
+  if (!row_class.empty()) start += " class=\"" + escape(row_class) + "\"";
+  rows_.push_back(std::move(cells));
+  row_starts_.push_back(std::move(start));
 }
 
 void HtmlTable::row(const std::vector<std::string>& cells, std::string_view row_class) {
@@ -83,16 +75,36 @@ void HtmlTable::set_class_and_button(std::string_view table_class, std::string a
 }
 
 std::string HtmlTable::html() const {
+  std::vector<bool> is_shown(columns_.size());
+  for (size_t i = 0; i < columns_.size(); ++i)
+    is_shown[i] = i == 0 || std::any_of(rows_.begin(), rows_.end(), [&](const std::vector<Markup>& row) {
+                    return !row[i].html.empty() && row[i].html != "-";
+                  });
   std::string out = "<div class=\"table" + (class_.empty() ? class_ : " " + escape(class_)) +
                     "\" tabindex=\"0\" role=\"region\" aria-label=\"" + escape(caption_) +
                     "\"><table><caption>" + escape(caption_) + after_caption_ + "</caption>\n<thead><tr>";
-  for (const Column& column : columns_) {
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (!is_shown[i]) continue;
     out += "<th scope=\"col\"";
-    if (column.kind == Kind::number) out += " class=\"number\"";
-    if (!column.hint.empty()) out += " title=\"" + escape(column.hint) + "\"";
-    out += ">" + escape(column.title) + "</th>";
+    if (columns_[i].kind == Kind::number) out += " class=\"number\"";
+    if (!columns_[i].hint.empty()) out += " title=\"" + escape(columns_[i].hint) + "\"";
+    out += ">" + escape(columns_[i].title) + "</th>";
   }
-  return out + "</tr></thead>\n<tbody>\n" + body_ + "</tbody></table></div>\n";
+  out += "</tr></thead>\n<tbody>\n";
+  for (size_t row = 0; row < rows_.size(); ++row) {
+    out += row_starts_[row] + ">";
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (!is_shown[i]) continue;
+      const Markup& cell = rows_[row][i];
+      out += i == 0 ? "<th scope=\"row\"" : "<td";
+      std::string classes = columns_[i].kind == Kind::number ? "number" : "";
+      if (!cell.cell_class.empty()) classes += (classes.empty() ? "" : " ") + cell.cell_class;
+      if (!classes.empty()) out += " class=\"" + escape(classes) + "\"";
+      out += ">" + cell.html + (i == 0 ? "</th>" : "</td>");
+    }
+    out += "</tr>\n";
+  }
+  return out + "</tbody></table></div>\n";
 }
 
 }  // namespace penstock::report

@@ -25,7 +25,8 @@ struct Markup {
 };
 Markup text(std::string_view text);
 
-// A table of data with a caption and column heads. A wide table scrolls sideways on its own.
+// A table of data with a caption and column heads. A wide table scrolls sideways on its own. A column after
+// the first is left out if all its cells are empty or "-".
 class HtmlTable {
  public:
   enum class Kind { words, number };
@@ -38,7 +39,7 @@ class HtmlTable {
   // Adds a row. `row_class` is one of the page's own class names, or "". `id` must not come from a record.
   void row(std::vector<Markup> cells, std::string_view row_class = "", std::string_view id = "");
   void row(const std::vector<std::string>& cells, std::string_view row_class = "");
-  bool empty() const { return rows_ == 0; }
+  bool empty() const { return rows_.empty(); }
   // Sets the CSS class of the whole table, and HTML (such as a button) that follows the caption.
   // `after_caption` must be finished HTML.
   void set_class_and_button(std::string_view table_class, std::string after_caption);
@@ -47,10 +48,10 @@ class HtmlTable {
  private:
   std::vector<Column> columns_;
   std::string caption_;
-  std::string body_;
+  std::vector<std::vector<Markup>> rows_;
+  std::vector<std::string> row_starts_;  // "<tr" with the attributes of each row
   std::string class_;
   std::string after_caption_;
-  size_t rows_ = 0;
 };
 
 }  // namespace penstock::report

@@ -13,6 +13,7 @@
 #include "results/cells/cells.hpp"
 #include "results/cells/record_view.hpp"
 #include "results/cells/verdicts_parts.hpp"
+#include "results/record/json_members.hpp"
 #include "results/report/frame.hpp"
 #include "results/report/html.hpp"
 #include "results/report/sections.hpp"
@@ -52,6 +53,112 @@ std::string describe_corpora(const std::vector<Record>& records, const Output& o
   return verdicts::enumerate(corpora, 3);
 }
 
+// The machines of the records in one line: "bench-1: 8 processors (Some Xeon), 23.5 GiB RAM, Linux 6.1.0".
+// Machines that differ only in their name are listed together, and of different ones the first three.
+std::vector<std::string> machine_texts(const std::vector<Record>& records, const Output& output) {
+  std::vector<std::pair<std::string, std::set<std::string>>> kinds;  // description -> hosts
+  for (const Record& record : records) {
+    std::vector<std::string> parts;
+    const std::string cpus = environment_text(record, "cpu_count");
+    const std::string model = environment_text(record, "cpu");
+    const auto memory = member_number(record.environment, "memory_bytes");
+    if (!cpus.empty())
+      parts.push_back(cpus + (cpus == "1" ? " processor" : " processors") +
+                      (model.empty() ? "" : " (" + model + ")"));
+    if (memory && *memory > 0) parts.push_back(format_bytes(*memory, output) + " RAM");
+    if (const std::string kernel = environment_text(record, "kernel"); !kernel.empty())
+      parts.push_back(kernel);
+    std::set<std::string> hosts;
+    if (const std::string host = environment_text(record, "host"); !host.empty()) hosts.insert(host);
+    if (const Json* const ranks = member(record.environment, "ranks"); ranks != nullptr && ranks->is_array())
+      for (const Json& rank : *ranks)
+        if (std::string host = member_text(rank, "host"); !host.empty()) hosts.insert(std::move(host));
+    const std::string text = fmt::format("{}", fmt::join(parts, ", "));
+    if (text.empty() && hosts.empty()) continue;
+    auto at = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == text; });
+    if (at == kinds.end()) at = kinds.insert(kinds.end(), {text, {}});
+    at->second.insert(hosts.begin(), hosts.end());
+  }
+  std::vector<std::string> texts;
+  for (const auto& [text, hosts] : kinds) {
+    std::string names = verdicts::enumerate({hosts.begin(), hosts.end()}, 3);
+    if (hosts.size() > 1) names += " (each)";
+    texts.push_back(names + (names.empty() || text.empty() ? "" : ": ") + text);
+  }
+  return texts;
+}
+
+// The tiers of the records: "disk: ext4 on /dev/vda1".
+std::vector<std::string> tier_texts(const std::vector<Record>& records) {
+  std::vector<std::string> texts;
+  for (const Record& record : records)
+    for (const auto& [role, tier] : record.tiers.items()) {
+      const std::string name = role == "data" ? tier_name(record) : role_name(record, role);
+      const std::string file_system = tier.is_object() ? member_text(tier, "fs_type") : "";
+      const std::string device = tier.is_object() ? member_text(tier, "device") : "";
+      if (name.empty() || file_system.empty()) continue;
+      std::string text = name + ": " + file_system;
+      if (!device.empty() && device != file_system) text += " on " + device;
+      if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(std::move(text));
+    }
+  return texts;
+}
+
+// The hardware of all records in one line, with the size of the data compared with the memory.
+std::string describe_hardware(const std::vector<Record>& records, const Output& output) {
+  std::vector<std::string> parts;
+  if (const auto machines = machine_texts(records, output); !machines.empty())
+    parts.push_back(verdicts::enumerate(machines, 3));
+  if (const auto tiers = tier_texts(records); !tiers.empty()) parts.push_back(verdicts::enumerate(tiers));
+  double least = 0;
+  double most = 0;
+  for (const Record& record : records) {
+    const double over_ram = member_number(record.corpus, "over_ram").value_or(0);
+    if (over_ram <= 0) continue;
+    least = least > 0 ? std::min(least, over_ram) : over_ram;
+    most = std::max(most, over_ram);
+  }
+  if (most > 0)
+    parts.push_back(
+        format_percent(least) == format_percent(most)
+            ? fmt::format("data are {} of the RAM", format_percent(most))
+            : fmt::format("data are {} to {} of the RAM", format_percent(least), format_percent(most)));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+// A title for the page: what was measured, and on which tiers.
+std::string default_title(const std::vector<Record>& records,
+                          const std::vector<NamedComparison>& comparisons) {
+  std::vector<std::string> topics;
+  std::set<std::string> shown_commands;
+  for (const RecordView* const view : ordered_views())
+    for (const Record& record : records) {
+      if (!view->has_row(record)) continue;
+      shown_commands.insert(record.command);
+      if (std::find(topics.begin(), topics.end(), view->topic) == topics.end())
+        topics.emplace_back(view->topic);
+    }
+  std::set<std::string> tiers;
+  for (const Record& record : records) {
+    const RecordView* const view = find_view(record.command);
+    const std::string topic = view == nullptr ? record.command : std::string(view->topic);
+    if (!shown_commands.contains(record.command) &&
+        std::find(topics.begin(), topics.end(), topic) == topics.end())
+      topics.push_back(topic);
+    for (const auto& [role, tier] : record.tiers.items())
+      if (const std::string name = role == "data" ? tier_name(record) : role_name(record, role);
+          !name.empty())
+        tiers.insert(name);
+  }
+  std::string title = verdicts::enumerate(topics);
+  if (title.empty()) return "Results";
+  if (title.front() >= 'a' && title.front() <= 'z') title.front() = char(title.front() - 'a' + 'A');
+  if (!comparisons.empty())
+    return fmt::format("{}: {} against {}", title, comparisons[0].candidate, comparisons[0].base);
+  if (!tiers.empty()) title += ": " + verdicts::enumerate({tiers.begin(), tiers.end()});
+  return title;
+}
+
 // Warns if rows have the repeats of several runs. The rounds of a sweep are meant to be one measurement, so
 // they need no warning.
 std::optional<Sentence> describe_joined(const RecordSet& set) {
@@ -85,11 +192,15 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   PageState state;
   state.output = output;
   state.sentences = sentences(records, output);
+  describe_regressions(comparisons, state.sentences);
   if (auto joined = describe_joined(set)) state.sentences.push_back(*std::move(joined));
   state.first_record = records.data();
   // The sections must be made in this order: it decides colours, chart numbers and the table of contents.
-  std::string body = headline_section(records, set.problems, state);
+  std::vector<std::string> lines_at_top = comparison_bottom_line(comparisons, output);
+  if (lines_at_top.empty()) lines_at_top = bottom_line(records, output);
+  std::string body = headline_section(records, set.problems, lines_at_top, state);
   body += comparison_section(comparisons, state);
+  body += tiers_section(records, state);
   for (const RecordView* const view : ordered_views()) body += view->section(records, state);
   body += series_section(records, state);
   body += other_section(records, state);
@@ -98,8 +209,11 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   std::vector<std::string> subtitles{describe_set(records)};
   if (std::string corpora = describe_corpora(records, output); !corpora.empty())
     subtitles.push_back(std::move(corpora));
-  std::string html = frame_page(title, subtitles, body, state, lines);
-  return {std::move(html), std::move(state.sentences), std::move(state.sheets)};
+  if (std::string hardware = describe_hardware(records, output); !hardware.empty())
+    subtitles.insert(subtitles.begin(), std::move(hardware));
+  std::string html =
+      frame_page(title.empty() ? default_title(records, comparisons) : title, subtitles, body, state, lines);
+  return {std::move(html), std::move(lines_at_top), std::move(state.sentences), std::move(state.sheets)};
 }
 
 }  // namespace penstock::report

@@ -16,11 +16,13 @@ namespace penstock::report {
 struct Page {
   // The same input always gives the same text, except for the nonce of the script policy.
   std::string html;
-  std::vector<Sentence> sentences;  // the sentences on the page
-  std::vector<Sheet> sheets;        // the numbers of the page's charts, bars and heat maps, in their order
+  std::vector<std::string> bottom_line;  // the three sentences at the top of the page
+  std::vector<Sentence> sentences;       // the sentences on the page
+  std::vector<Sheet> sheets;  // the numbers of the page's charts, bars and heat maps, in their order
 };
 
-// Makes the report of all records of `set`. `title` is the heading of the page.
+// Makes the report of all records of `set`. `title` is the heading of the page; if it is empty, the page gets
+// a heading that names what the records are about.
 Page make_page(const RecordSet& set, const Output& output, const std::string& title,
                const std::vector<NamedComparison>& comparisons = {});
 

@@ -126,6 +126,7 @@
       this.tip.hidden = true;
       this.index = null;
       this.addScaleButton();
+      this.addUnitButton();
       this.figure.querySelector(".numbers").addEventListener("toggle", (event) => this.listNumbers(event.target));
       this.draw();
       new ResizeObserver(() => this.resize()).observe(this.place);
@@ -146,6 +147,29 @@
         this.draw();
       });
       this.figure.querySelector("figcaption").append(toggle);
+    }
+
+    // Switches between the two units of the chart.
+    addUnitButton() {
+      if (!this.chart.other) return;
+      const toggle = element("button", "", `show ${this.chart.other.y_label}`);
+      toggle.type = "button";
+      toggle.addEventListener("click", () => {
+        const { y_label: label, series } = this.chart;
+        this.chart.y_label = this.chart.other.y_label;
+        this.chart.series = this.chart.other.series;
+        this.chart.other = { y_label: label, series };
+        toggle.textContent = `show ${label}`;
+        this.figure.querySelector(".numbers .table")?.remove();
+        this.listNumbers(this.figure.querySelector(".numbers"));
+        this.draw();
+      });
+      this.figure.querySelector("figcaption").append(toggle);
+    }
+
+    // The text at a value of the x axis.
+    xText(x) {
+      return this.chart.x_names?.[this.chart.x.indexOf(x)] ?? tick(x);
     }
 
     // The most rows that a reader scrolls through; all of them are in the CSV.
@@ -178,7 +202,7 @@
       place.append(table);
       details.append(place);
       if (rows.length > LineChart.mostRows)
-        details.append(element("p", "", `The first ${LineChart.mostRows} of ${rows.length} rows; the CSV holds all.`));
+        details.append(element("p", "", `The first ${LineChart.mostRows} of ${rows.length} rows; the CSV has all.`));
     }
 
     size() {
@@ -231,7 +255,7 @@
         },
         axes: [
           { ...axis, label: this.chart.x_label, size: 34,
-            ...(doubles ? { splits: () => this.xs, values: (_, at) => at.map((x) => tick(Math.round(2 ** x))) }
+            ...(doubles ? { splits: () => this.xs, values: (_, at) => at.map((x) => (this.chart.x_names ? this.chart.x_names[this.xs.indexOf(x)] : tick(Math.round(2 ** x)))) }
                         : { values: (_, at) => at.map(tick) }) },
           { ...axis, label: this.chart.y_label, values: (_, at) => at.map((y) => (y === null ? "" : tick(y))),
             size: (_, values) => 18 + 7.4 * Math.max(this.wide() ? 6 : 3, ...(values || []).map((text) => text.length)) },
@@ -359,7 +383,7 @@
         .filter((row) => row.shown && row.y !== null).sort((a, b) => b.y - a.y);
       const unit = this.chart.y_label;
       const x = this.chart.x[k];
-      const head = this.chart.x_doubles ? `${tick(x)} ${x === 1 ? this.chart.x_label.replace(/s$/, "") : this.chart.x_label}`
+      const head = this.chart.x_names ? `${this.chart.x_label}: ${this.xText(x)}` : this.chart.x_doubles ? `${tick(x)} ${x === 1 ? this.chart.x_label.replace(/s$/, "") : this.chart.x_label}`
                                         : `${tick(x)} ${this.chart.x_label}`;
       this.tip.replaceChildren(element("b", "", head), ...rows.map((row) => {
         const line = element("div");

@@ -10,7 +10,7 @@
 namespace penstock::report {
 namespace {
 
-constexpr size_t kUnfoldedParts = 8;
+constexpr size_t kUnfoldedParts = 4;
 // How many ranges of record numbers ("1 to 25") one cell of a table shows.
 constexpr size_t kMostRangesPerCell = 6;
 

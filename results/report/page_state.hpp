@@ -71,7 +71,7 @@ std::string verdict_title(Verdict verdict);  // "not cold"
 std::string verdict_html(Verdict verdict);
 std::string_view verdict_class(Verdict verdict);
 
-// A part of a section, with a heading that links can point to. Only the first eight parts of a section are
+// A part of a section, with a heading that links can point to. Only the first four parts of a section are
 // unfolded at first, so that a page with hundreds of parts opens quickly.
 std::string part_html(size_t index, std::string_view anchor, std::string_view title, const std::string& body);
 

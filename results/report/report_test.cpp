@@ -108,9 +108,9 @@ TEST(Page, EveryTierHasATileAndColdRatesArePreferred) {
   memory.parameters["cache"] = "warm";
   memory.cache = Json{{"client_data", "memory"}};
   const std::string page = page_of({warm, memory, tier_cell("disk", 1, 100 * 1048576.0)});
-  EXPECT_TRUE(has(page, ">disk at its best cold: 1 thread<"));
-  EXPECT_FALSE(has(page, ">disk at its best warm: 1 thread<"));
-  EXPECT_TRUE(has(page, ">memory at its best in memory: 2 threads<"));
+  EXPECT_TRUE(has(page, ">disk, highest rate cold: 1 thread<"));
+  EXPECT_FALSE(has(page, ">disk, highest rate warm: 1 thread<"));
+  EXPECT_TRUE(has(page, ">memory, highest rate in memory: 2 threads<"));
 }
 
 TEST(Page, HugeAndMissingNumbersDoNotBreakIt) {

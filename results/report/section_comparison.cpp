@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/verdicts_parts.hpp"
 #include "results/report/html.hpp"
@@ -173,7 +174,52 @@ std::string comparison_html(const NamedComparison& one, PageState& state) {
   return out;
 }
 
+// The regression with the largest change; nullptr if there is none.
+const ComparedMetric* worst_row(const Comparison& comparison) {
+  const ComparedMetric* worst = nullptr;
+  const auto size = [](const ComparedMetric& row) { return std::abs(row.change.value_or(0)); };
+  for (const ComparedMetric& row : comparison.rows)
+    if (row.outcome == GateOutcome::regression && (worst == nullptr || size(row) > size(*worst)))
+      worst = &row;
+  return worst;
+}
+
+std::string regression_text(const NamedComparison& one) {
+  const size_t count = one.comparison.count(GateOutcome::regression);
+  return fmt::format("{} is worse than {} in {}: {}.", one.candidate, one.base, count_of(count, "metric"),
+                     change_text(*worst_row(one.comparison)));
+}
+
 }  // namespace
+
+std::vector<std::string> comparison_bottom_line(const std::vector<NamedComparison>& comparisons,
+                                                const Output& output) {
+  for (const NamedComparison& one : comparisons) {
+    const ComparedMetric* const worst = worst_row(one.comparison);
+    if (worst == nullptr) continue;
+    std::string amount =
+        fmt::format("The median went from {} to {}", value_text(worst->base, worst->unit, output),
+                    value_text(worst->candidate, worst->unit, output));
+    if (worst->interval)
+      amount += fmt::format("; with 95% confidence the change is {} to {}",
+                            signed_percent(worst->interval->low), signed_percent(worst->interval->high));
+    return {regression_text(one), amount + ".",
+            worst->paired
+                ? fmt::format("Find out what '{}' changes before you use it.", one.candidate)
+                : "Look for what changed in between (section Environment), then measure both in turn: "
+                  "only that excludes drift."};
+  }
+  return {};
+}
+
+void describe_regressions(const std::vector<NamedComparison>& comparisons, std::vector<Sentence>& out) {
+  std::vector<Sentence> regressions;
+  for (size_t i = 0; i < comparisons.size(); ++i)
+    if (worst_row(comparisons[i].comparison) != nullptr)
+      regressions.push_back(
+          {Tone::finding, "regression", regression_text(comparisons[i]), group_anchor("changes", i)});
+  out.insert(out.begin(), regressions.begin(), regressions.end());
+}
 
 std::string comparison_section(const std::vector<NamedComparison>& comparisons, PageState& state) {
   if (comparisons.empty()) return "";

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -52,7 +53,7 @@ std::string tiers_html(const std::vector<Record>& records) {
   };
   constexpr Column kColumns[] = {
       {"name", "tier"},         {"backend", "back end"}, {"fs_type", "file system"},
-      {"device", "device"},     {"root", "root"},        {"mount_options", "mounted with"},
+      {"device", "device"},     {"root", "folder"},      {"mount_options", "mount options"},
       {"striping", "striping"}, {"spec", "as given"},    {"emulated", "emulated"}};
   std::vector<HtmlTable::Column> columns;
   for (const Column& column : kColumns) columns.push_back({column.title, Kind::words});
@@ -86,6 +87,15 @@ Environments environments_of(const std::vector<Record>& records, const Output& o
     if (inserted) environments.distinct.push_back({std::move(facts), {}});
     environments.distinct[at->second].second.push_back(i + 1);
   }
+  // What matters most to a reader comes first, versions of libraries and the build last.
+  const auto importance = [](const std::string& name) {
+    constexpr std::string_view kFirst[] = {"host", "cpu", "cpu_count", "memory_bytes", "kernel", "os"};
+    const auto at = std::find(std::begin(kFirst), std::end(kFirst), name);
+    if (at != std::end(kFirst)) return at - std::begin(kFirst);
+    return std::ssize(kFirst) + (name.starts_with("versions.") || name.starts_with("build.") ? 1 : 0);
+  };
+  std::stable_sort(environments.fact_names.begin(), environments.fact_names.end(),
+                   [&](const std::string& a, const std::string& b) { return importance(a) < importance(b); });
   return environments;
 }
 
@@ -96,7 +106,7 @@ std::string fact_text(std::string name) {
   return name;
 }
 
-constexpr const char* kUnknownValue = "<span class=\"none\">not said</span>";
+constexpr const char* kUnknownValue = "<span class=\"none\">unknown</span>";
 
 // Value -> numbers (on the page) of the records that have it.
 using Values = std::map<std::string, std::vector<size_t>>;
@@ -121,7 +131,7 @@ std::vector<std::pair<std::string, Values>> differences(const Environments& envi
       if (name == nullptr || !name->is_string()) continue;
       for (const auto& [key, words] :
            {std::pair{"fs_type", "file system"}, std::pair{"device", "device"},
-            std::pair{"mount_options", "mounted with"}, std::pair{"striping", "striping"}}) {
+            std::pair{"mount_options", "mount options"}, std::pair{"striping", "striping"}}) {
         auto& record_numbers =
             tier_facts[fmt::format("tier {}: {}", name->get<std::string>(), words)][member_text(facts, key)];
         if (record_numbers.empty() || record_numbers.back() != i + 1) record_numbers.push_back(i + 1);
@@ -151,7 +161,7 @@ std::string environments_html(const Environments& environments) {
   constexpr size_t kMostEnvironments = 6;
   if (environments.distinct.empty()) return "";
   const size_t shown_count = std::min(environments.distinct.size(), kMostEnvironments);
-  std::vector<HtmlTable::Column> columns{{"", Kind::words}};
+  std::vector<HtmlTable::Column> columns{{"fact", Kind::words}};
   for (size_t i = 0; i < shown_count; ++i)
     columns.push_back(
         {environments.distinct.size() == 1
@@ -190,10 +200,11 @@ std::string environment_answer(const Environments& environments,
                : answer_html("Nothing differs: all records come from one machine, kernel and build.", "");
   std::vector<std::string> names;
   for (const auto& [name, values] : different_facts) names.push_back(name);
-  return answer_html(fmt::format("{} thing{} differ{} between these records, and may be why figures do: {}.",
-                                 different_facts.size(), different_facts.size() == 1 ? "" : "s",
-                                 different_facts.size() == 1 ? "s" : "", verdicts::enumerate(names, 8)),
-                     "differences", "the values");
+  return answer_html(
+      fmt::format("{} fact{} differ{} between these records, which may explain different figures: {}.",
+                  different_facts.size(), different_facts.size() == 1 ? "" : "s",
+                  different_facts.size() == 1 ? "s" : "", verdicts::enumerate(names, 8)),
+      "differences", "the values");
 }
 
 }  // namespace
@@ -203,9 +214,10 @@ std::string environment_section(const std::vector<Record>& records, PageState& s
   const Environments environments = environments_of(records, state.output);
   if (tiers.empty() && environments.distinct.empty()) return "";
   const auto different_facts = differences(environments, records);
-  return state.open_section("environment", "Environment",
-                            "What someone needs to believe these numbers, or to compare them with others.",
-                            environment_answer(environments, different_facts)) +
+  return state.open_section(
+             "environment", "Environment",
+             "The machines, tiers and versions: what others need to compare their numbers with these.",
+             environment_answer(environments, different_facts)) +
          "<div id=\"differences\">" + differences_html(different_facts) + "</div>\n" + tiers +
          environments_html(environments) + "</section>\n";
 }

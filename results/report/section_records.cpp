@@ -219,12 +219,17 @@ HtmlTable records_table(const std::string& title) {
 
 void add_record(HtmlTable& table, const Record& record, const std::string& origin, size_t number,
                 const Output& output) {
+  // "2026-11-20T09:30:00Z" without the letters; a text of another length may be anything.
+  std::string started = record.started;
+  if (started.size() == 20 && started[10] == 'T')
+    started = started.substr(0, 10) + " " + started.substr(11, 8);
   table.row(
-      {text(std::to_string(number)), text(record.started), text(record.command), text(cell_label(record)),
+      {text(std::to_string(number)), Markup{escape(started), "nowrap"}, text(record.command),
+       text(cell_label(record)),
        is_usable(record) ? text(main_value(record, output)) : Markup{"<span class=\"none\">none</span>"},
        Markup{verdict_html(record.verdict)}, text(record.reason), text(origin),
        Markup{fmt::format("<button type=\"button\" class=\"show-record\" data-record=\"{}\" "
-                          "aria-label=\"raw numbers of record {}\">show</button>",
+                          "aria-label=\"show raw numbers of record {}\">show</button>",
                           number - 1, number)}},
       verdict_class(record.verdict) == "failure" ? "failed" : "", fmt::format("record-{}", number));
 }

@@ -2,6 +2,7 @@
 // the records have nothing for its section.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,19 @@ struct NamedComparison {
   Comparison comparison;
 };
 
+// How many sentences of one tone (findings, cautions or failures) a reader sees at first.
+inline constexpr size_t kMostSentences = 8;
+
+// `bottom_line`: the three sentences at the top of the page.
 std::string headline_section(const std::vector<Record>& records, const std::vector<std::string>& problems,
-                             PageState& state);
+                             const std::vector<std::string>& bottom_line, PageState& state);
+// What the comparisons say in three sentences: what got worse, by how much, and what to do. Empty if nothing
+// got worse. describe_regressions() adds a sentence for each comparison with a regression.
+std::vector<std::string> comparison_bottom_line(const std::vector<NamedComparison>& comparisons,
+                                                const Output& output);
+void describe_regressions(const std::vector<NamedComparison>& comparisons, std::vector<Sentence>& out);
+// The best figures of all tiers side by side; "" if there are fewer than two tiers.
+std::string tiers_section(const std::vector<Record>& records, PageState& state);
 std::string comparison_section(const std::vector<NamedComparison>& comparisons, PageState& state);
 std::string series_section(const std::vector<Record>& records, PageState& state);
 std::string other_section(const std::vector<Record>& records, PageState& state);

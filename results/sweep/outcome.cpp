@@ -77,16 +77,20 @@ std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::
   const std::vector<std::string> titles = record_titles(records);
   for (size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i].record;
-    SweepFigure& figure = figures.emplace_back();
-    figure.label = titles[i];
-    figure.metric = metric.empty() ? first_metric(record, table) : std::string(metric);
-    figure.verdict = record.verdict;
-    figure.reason = record.reason;
-    const Metric* const found = find_metric(record, figure.metric);
-    if (found == nullptr) continue;
-    figure.unit = found->unit;
-    figure.better = found->better;
-    if (is_usable(record) && std::isfinite(found->value())) figure.value = found->value();
+    const std::vector<std::string> names =
+        metric.empty() ? shown_metrics(record, table) : std::vector<std::string>{std::string(metric)};
+    for (const std::string& name : names) {
+      SweepFigure& figure = figures.emplace_back();
+      figure.label = titles[i];
+      figure.metric = name;
+      figure.verdict = record.verdict;
+      figure.reason = record.reason;
+      const Metric* const found = find_metric(record, figure.metric);
+      if (found == nullptr) continue;
+      figure.unit = found->unit;
+      figure.better = found->better;
+      if (is_usable(record) && std::isfinite(found->value())) figure.value = found->value();
+    }
   }
   return figures;
 }
@@ -139,7 +143,10 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
           for (const SweepFigure& figure : run.figures) {
             if (run.arm != arm) continue;
             auto row = std::find_if(rows.begin() + ptrdiff_t(begin), rows.end(), [&](const SweepRow& known) {
-              return known.figure.label == figure.label;
+              // A run that failed has no metric; its verdict is that of any metric's row.
+              return known.figure.label == figure.label &&
+                     (known.figure.metric == figure.metric || known.figure.metric.empty() ||
+                      figure.metric.empty());
             });
             if (row == rows.end()) {
               row = rows.emplace(rows.end());

@@ -18,8 +18,8 @@
 
 namespace penstock {
 
-// Returns one figure for each record of a run: the value of `metric`. If `metric` is "", it is the metric
-// that first_metric() chooses (results/cells/headlines.hpp).
+// Returns the figures of each record of a run: the value of `metric`. If `metric` is "", the metrics that
+// shown_metrics() chooses (results/cells/headlines.hpp).
 std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::string_view metric,
                                     std::span<const MetricInfo> table);
 

@@ -110,10 +110,11 @@ TEST(SweepFigures, UseTheCommandsMetricOrTheRequestedOne) {
   records[0].record = read_cell("fast", 1, "cold", 100);
   records[1].record = read_cell("disk", 1, "cold", 50);
   auto figures = figures_of(records, "", kReadMetrics);
-  ASSERT_EQ(figures.size(), 2U);
+  ASSERT_EQ(figures.size(), 4U);
   EXPECT_EQ(figures[0].metric, "samples_per_s");
-  EXPECT_EQ(figures[0].label, "fast");
-  EXPECT_EQ(figures[1].label, "disk");
+  EXPECT_EQ(figures[1].metric, "payload_bytes_per_s") << "a headline with a unit follows";
+  EXPECT_EQ(figures[1].label, "fast");
+  EXPECT_EQ(figures[2].label, "disk");
   figures = figures_of(std::span(records).first(1), "payload_bytes_per_s", kReadMetrics);
   EXPECT_EQ(figures[0].label, "");
   EXPECT_DOUBLE_EQ(*figures[0].value, 100.0 * 1048576);

@@ -50,6 +50,29 @@ HtmlTable ranks_table(const ReadGroup& group, const PageState& state) {
   return table;
 }
 
+HtmlTable depth_table(const ReadGroup& group, const PageState& state) {
+  const Record& first = *group.curves.front().by_count.begin()->second;
+  HtmlTable table("Reading at several depths, " + group.title,
+                  {{"tier and threads", Kind::words, ""},
+                   {"depth", Kind::number, "reads in flight of each thread"},
+                   {std::string(rate_unit(state.output)), Kind::number, "median of the repeats"},
+                   {sample_rate_unit(first), Kind::number, "median of the repeats"},
+                   {"spread", Kind::number, "by how much the repeats differ: (max - min) / median"},
+                   {"p50 ms", Kind::number, "half of the samples took at most this long"},
+                   {"p99 ms", Kind::number, "99% of the samples took at most this long"},
+                   {"record", Kind::number, ""}});
+  for (const ReadCurve& curve : group.curves)
+    for (const auto& [depth, record] : curve.by_count) {
+      const Metric& rate = *find_metric(*record, kPayloadRate);
+      table.row({text(curve.tier), text(std::to_string(depth)), text(format_rate(rate.value(), state.output)),
+                 text(or_dash(metric_value(*record, kSampleRate), format_number)),
+                 text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
+                 text(or_dash(metric_value(*record, kLatencyP50), format_ms)),
+                 text(or_dash(metric_value(*record, kLatencyP99), format_ms)), state.record_link(*record)});
+    }
+  return table;
+}
+
 }  // namespace
 
 std::string ranks_section(std::span<const Record> records, PageState& state) {
@@ -61,9 +84,22 @@ std::string ranks_section(std::span<const Record> records, PageState& state) {
                          "those of all ranks together, to the end of the slowest.",
                          state.answers({"rank_scaling"}));
   for (size_t i = 0; i < groups.size(); ++i)
-    out += part_html(
-        i, group_anchor("ranks", i), groups[i].title,
-        state.add_chart_with_table(ranks_chart(groups[i], state.output), ranks_table(groups[i], state)));
+    out += part_html(i, group_anchor("ranks", i), groups[i].title,
+                     state.add_chart_with_table(ranks_chart(groups[i], "ranks", state.output),
+                                                ranks_table(groups[i], state)));
+  return out + "</section>\n";
+}
+
+std::string depth_section(std::span<const Record> records, PageState& state) {
+  const std::vector<ReadGroup> groups = depth_groups(records);
+  if (groups.empty()) return "";
+  std::string out = state.open_section("depth", "Queue depth",
+                                       "The depth is the number of reads that each thread has in flight.",
+                                       state.answers({"depth_scaling"}));
+  for (size_t i = 0; i < groups.size(); ++i)
+    out += part_html(i, group_anchor("depth", i), groups[i].title,
+                     state.add_chart_with_table(ranks_chart(groups[i], "depth", state.output),
+                                                depth_table(groups[i], state)));
   return out + "</section>\n";
 }
 
@@ -105,14 +141,14 @@ std::string peers_section(std::span<const Record> records, PageState& state) {
   std::string answer = state.answers({"peers"});
   if (answer.empty())
     answer = answer_html(
-        "What other programs measured stands here alone: read was not measured on a tier of the same "
-        "name at the same number of threads.",
+        "There is no record of read to compare with: none has a tier of the same name and the same number of "
+        "threads.",
         "");
-  return state.open_section(
-             "peers", "Other programs",
-             "They do work of their own: another order, other blocks, often another cache state. Where "
-             "tier and threads are the same, the charts of Reading show them too.",
-             answer) +
+  return state.open_section("peers", "Other programs",
+                            "Their work differs: another order, other blocks, often another cache state. If "
+                            "tier and threads are "
+                            "the same, the charts of Reading show them too.",
+                            answer) +
          table.html() + "</section>\n";
 }
 

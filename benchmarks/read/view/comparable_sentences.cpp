@@ -19,23 +19,30 @@ std::string ranks_text(uint64_t ranks) {
   return ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks);
 }
 
-void describe_rank_curve(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
+std::string depth_text(uint64_t depth) {
+  return fmt::format("depth {}", depth);
+}
+
+void describe_rank_curve(const ReadGroup& group, const ReadCurve& curve, bool by_depth,
+                         std::vector<Sentence>& out) {
   // Jobs of different sizes ran one after another, so their repeats are no pairs.
   const auto ratio = [](const Record& record, const Record& base) {
     return ratio_of_any(throughput(record), throughput(base));
   };
-  const std::string text = scaling_text(curve, curve.tier, ranks_text, ratio);
+  const std::string text = scaling_text(curve, curve.tier, by_depth ? depth_text : ranks_text, ratio);
   const bool single_repeat = any_has_single_repeat({&curve});
   if (!text.empty())
-    add_sentence(out, single_repeat ? Tone::caution : Tone::finding, "rank_scaling", "{} ({}{}).", text,
-                 group.title, single_repeat ? "; from one repeat" : "");
+    add_sentence(out, single_repeat ? Tone::caution : Tone::finding,
+                 by_depth ? "depth_scaling" : "rank_scaling", "{} ({}{}).", text, group.title,
+                 single_repeat ? "; from one repeat" : "");
 }
 
 }  // namespace
 
-void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
-  describe_each("ranks", groups, out, [&](const ReadGroup& group) {
-    for (const ReadCurve& curve : group.curves) describe_rank_curve(group, curve, out);
+void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::string_view section,
+                           std::vector<Sentence>& out) {
+  describe_each(section, groups, out, [&](const ReadGroup& group) {
+    for (const ReadCurve& curve : group.curves) describe_rank_curve(group, curve, section == "depth", out);
   });
 }
 
@@ -54,7 +61,7 @@ void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadG
                                   : metric_value(*own_row->second, kPayloadRate);
         if (!peer_rate || !own_rate || *own_rate <= 0) continue;
         add_sentence(out, Tone::caution, "peers",
-                     "{} moved {} of what read moved at {} ({}); it did work of its own: {}.", peer.name,
+                     "{} reached {} of the rate of read at {} ({}); its work was different: {}.", peer.name,
                      format_percent(*peer_rate / *own_rate), threads_text(at->first), group.title,
                      peer_work(*at->second));
         break;

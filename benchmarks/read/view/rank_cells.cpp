@@ -13,51 +13,61 @@
 namespace penstock {
 namespace {
 
-// A text that is equal for all records of one group. "" for a record that belongs to no group.
-std::string rank_key(const Record& record) {
-  const bool has_counts = whole_number(record, "ranks", 1) && whole_number(record, "threads", 1);
+// A text that is equal for all records of one group. "" for a record that belongs to no group. `count` is the
+// parameter in which they differ: "ranks" or "depth".
+std::string count_key(const Record& record, std::string_view count) {
+  const bool has_counts = whole_number(record, count, 1) && whole_number(record, "threads", 1);
   return record.command == "read" && has_counts && find_metric(record, read_metrics::kPayloadRate) != nullptr
-             ? read_work(record, "ranks") + "|" + requested_cache_state(record) + "|" + label_text(record)
+             ? read_work(record, count) + "|" + requested_cache_state(record) + "|" + label_text(record)
              : "";
 }
 
-std::vector<ReadCurve> curves_of(const RecordList& group) {
+std::vector<ReadCurve> curves_of(const RecordList& group, std::string_view count) {
   std::vector<ReadCurve> curves;
   for (const RecordList& found : grouped(group, [](const Record& record) {
          return std::to_string(*whole_number(record, "threads", 1)) + "|" + tier_name(record);
        })) {
     const uint64_t threads = *whole_number(*found.front(), "threads", 1);
     ReadCurve curve;
-    curve.tier =
-        fmt::format("{}, {} thread{} a rank", tier_name(*found.front()), threads, threads == 1 ? "" : "s");
+    curve.tier = fmt::format("{}, {} thread{}{}", tier_name(*found.front()), threads, threads == 1 ? "" : "s",
+                             count == "ranks" ? " a rank" : "");
     for (const Record* const record : found)
-      keep_newer(curve.by_count[*whole_number(*record, "ranks", 1)], *record);
+      keep_newer(curve.by_count[*whole_number(*record, count, 1)], *record);
     if (curve.by_count.size() > 1) curves.push_back(std::move(curve));
   }
   return curves;
 }
 
-}  // namespace
-
-std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
+std::vector<ReadGroup> groups_against(std::span<const Record> records, std::string_view count) {
   std::vector<ReadGroup> groups;
   RecordList first_of_groups;
-  for (const RecordList& found : grouped(records, rank_key)) {
+  for (const RecordList& found :
+       grouped(records, [&](const Record& record) { return count_key(record, count); })) {
     const std::string cache = requested_cache_state(*found.front());
     ReadGroup group;
     group.title = cache.empty() ? "reading" : cache;
-    group.curves = curves_of(found);
+    group.curves = curves_of(found, count);
     if (group.curves.empty()) continue;
     groups.push_back(std::move(group));
     first_of_groups.push_back(found.front());
   }
-  std::vector<std::vector<std::string>> texts = read_texts(first_of_groups, "ranks");
+  std::vector<std::vector<std::string>> texts = read_texts(first_of_groups, count);
   for (size_t i = 0; i < texts.size(); ++i)
     texts[i].insert(texts[i].begin(), requested_cache_state(*first_of_groups[i]));
   const std::vector<std::string> titles = titles_of(texts);
   for (size_t i = 0; i < groups.size(); ++i)
     if (!titles[i].empty()) groups[i].title = titles[i];
   return groups;
+}
+
+}  // namespace
+
+std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
+  return groups_against(records, "ranks");
+}
+
+std::vector<ReadGroup> depth_groups(std::span<const Record> records) {
+  return groups_against(records, "depth");
 }
 
 size_t node_count(const Record& record) {

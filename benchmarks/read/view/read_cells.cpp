@@ -1,5 +1,6 @@
 #include "benchmarks/read/view/read_cells.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -26,9 +27,13 @@ std::optional<uint64_t> read_threads(const Record& record) {
                                                                  : std::nullopt;
 }
 
+std::string read_data(const Record& record) {
+  return corpus_text(record, "recipe") + "|" + corpus_text(record, "checksum") + "|" +
+         corpus_text(record, "format") + "|" + environment_text(record, "host");
+}
+
 std::string read_work(const Record& record, std::string_view also_excluded) {
-  return corpus_name(record) + "|" + corpus_text(record, "checksum") + "|" + corpus_text(record, "format") +
-         "|" + environment_text(record, "host") + "|" + work_key(record, excluded_parameters(also_excluded));
+  return read_data(record) + "|" + work_key(record, excluded_parameters(also_excluded));
 }
 
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
@@ -74,6 +79,9 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
     }
     groups.push_back(std::move(group));
   }
+  // Cold groups come first, because they are about the tier.
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const ReadGroup& group) { return group.cache == "cold"; });
   return groups;
 }
 
@@ -85,6 +93,12 @@ std::optional<RatioRange> rate_ratio(const Record& record, const Record& base) {
 
 std::optional<RatioRange> scaling_ratio(const ReadCurve& curve, const Record& record) {
   return rate_ratio(record, *curve.by_count.begin()->second);
+}
+
+std::optional<double> cpu_seconds_per_gb(const Record& record) {
+  const auto ratio = ratio_of_pairs(find_metric(record, read_metrics::kCpuTime),
+                                    find_metric(record, read_metrics::kPayloadBytes));
+  return ratio ? std::optional(ratio->middle * 1e9) : std::nullopt;
 }
 
 }  // namespace penstock

@@ -17,6 +17,8 @@ namespace penstock {
 // The thread count of a usable record of `read` or of the profiler. Absent for any other record.
 std::optional<uint64_t> read_threads(const Record& record);
 
+// A text that is equal for records of the same data on the same machine.
+std::string read_data(const Record& record);
 // A text that is equal for records that may be compared. It contains everything that must be equal, which is
 // all except tier, threads, cache and labels. `also_excluded`: one more parameter that may differ.
 std::string read_work(const Record& record, std::string_view also_excluded = "");
@@ -52,5 +54,8 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records);
 std::optional<RatioRange> rate_ratio(const Record& record, const Record& base);
 // The same, divided by the rate of the record of `curve` that has the fewest threads.
 std::optional<RatioRange> scaling_ratio(const ReadCurve& curve, const Record& record);
+
+// Processor time for each 10^9 bytes of payload: the median of the repeats. Absent in records without it.
+std::optional<double> cpu_seconds_per_gb(const Record& record);
 
 }  // namespace penstock

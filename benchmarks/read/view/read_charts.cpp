@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "benchmarks/read/read_metrics.hpp"
 #include "benchmarks/read/read_report.hpp"
@@ -52,11 +53,12 @@ const Record* record_at(const RecordsByCount& cells, double x) {
   return at == cells.end() ? nullptr : at->second;
 }
 
-// Adds a point for each record: the median of the payload rate, with the range of its repeats.
-void add_rates(ChartSeries& series, const std::vector<double>& xs, const RecordsByCount& cells, double unit) {
+// Adds a point for each record: the median of `rate` in units of `unit`, with the range of its repeats.
+void add_rates(ChartSeries& series, const std::vector<double>& xs, const RecordsByCount& cells,
+               const MetricInfo& rate, double unit) {
   for (const double x : xs) {
     const Record* const record = record_at(cells, x);
-    const Metric* const metric = record == nullptr ? nullptr : find_metric(*record, kPayloadRate);
+    const Metric* const metric = record == nullptr ? nullptr : find_metric(*record, rate);
     if (metric == nullptr) {
       for (auto* values : {&series.y, &series.low, &series.high}) values->push_back(std::nullopt);
       series.is_interval.push_back(false);
@@ -70,11 +72,24 @@ void add_rates(ChartSeries& series, const std::vector<double>& xs, const Records
   }
 }
 
+// Adds the same line in samples per second, to which the reader can switch.
+void add_sample_rates(Chart& chart, const ChartSeries& like, const RecordsByCount& cells) {
+  ChartSeries series{like.label, like.colour, like.stroke, like.has_marks, {}, {}, {}};
+  add_rates(series, chart.x, cells, kSampleRate, 1);
+  if (std::none_of(series.y.begin(), series.y.end(), [](const auto& value) { return value.has_value(); }))
+    return;
+  const std::string unit = sample_rate_unit(*cells.begin()->second);
+  if (chart.other_series.empty()) chart.other_y_label = unit;
+  if (chart.other_y_label != unit) chart.other_y_label = "samples/s";
+  chart.other_series.push_back(std::move(series));
+}
+
 void add_curve(Chart& chart, const ReadCurve& curve, size_t colour, double unit) {
   ChartSeries rate{curve.tier, colour, Stroke::solid, true, {}, {}, {}};
   ChartSeries baseline{curve.tier + ": baseline", colour, Stroke::dashed, false, {}, {}, {}};
   ChartSeries ceiling{curve.tier + ": ceiling", colour, Stroke::dotted, false, {}, {}, {}};
-  add_rates(rate, chart.x, curve.by_count, unit);
+  add_rates(rate, chart.x, curve.by_count, kPayloadRate, unit);
+  add_sample_rates(chart, rate, curve.by_count);
   const auto scaled = [&](std::optional<double> value) {
     return value ? std::optional<double>(*value / unit) : std::nullopt;
   };
@@ -139,7 +154,7 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
   for (const PeerCurve* const peer : shown_peers) {
     ChartSeries series{peer->name, colour_of(tiers, peer->tier), Stroke::dash_dotted, true, {}, {}, {}};
     series.mark = mark++;
-    add_rates(series, chart.x, peer->by_count, chart_unit(output));
+    add_rates(series, chart.x, peer->by_count, kPayloadRate, chart_unit(output));
     add_unless_empty(chart, std::move(series));
   }
   if (drop_far_ceilings(chart, kFarCeilingRatio))
@@ -148,14 +163,20 @@ Chart bandwidth_chart(const ReadGroup& group, const std::vector<PeerCurve>& peer
   return chart;
 }
 
-Chart ranks_chart(const ReadGroup& group, const Output& output) {
-  Chart chart = chart_against("ranks", "Bandwidth", group.title, rate_unit(output));
+std::string sample_rate_unit(const Record& record) {
+  if (!parameter_text(record, "block").empty()) return "IOPS";
+  return corpus_text(record, "format") == "files" ? "files/s" : "samples/s";
+}
+
+Chart ranks_chart(const ReadGroup& group, std::string_view count, const Output& output) {
+  Chart chart = chart_against(count, "Bandwidth", group.title, rate_unit(output));
   chart.summary =
       chart.title + ", a line for each tier and number of threads; the table next to it holds the numbers";
   chart.x = all_counts(cells_of(group));
   for (const ReadCurve& curve : group.curves) {
     ChartSeries series{curve.tier, chart.series.size(), Stroke::solid, true, {}, {}, {}};
-    add_rates(series, chart.x, curve.by_count, chart_unit(output));
+    add_rates(series, chart.x, curve.by_count, kPayloadRate, chart_unit(output));
+    add_sample_rates(chart, series, curve.by_count);
     add_unless_empty(chart, std::move(series));
   }
   return chart;
@@ -181,6 +202,52 @@ Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
       p99_series.y.push_back(value(kLatencyP99));
     }
     for (ChartSeries* series : {&p50_series, &p99_series}) add_unless_empty(chart, std::move(*series));
+  }
+  return chart;
+}
+
+Chart distribution_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
+  constexpr std::pair<MetricInfo, const char*> kPoints[] = {
+      {kLatencyP10, "10%"}, {kLatencyP25, "25%"}, {kLatencyP50, "50%"}, {kLatencyP75, "75%"},
+      {kLatencyP90, "90%"}, {kLatencyP95, "95%"}, {kLatencyP99, "99%"}, {kLatencyP999, "99.9%"}};
+  Chart chart;
+  chart.title = "Latency distribution, " + group.title;
+  chart.x_label = "share of samples that took at most this long";
+  chart.y_label = "ms";
+  chart.x_is_log2 = true;  // 1 / (share of slower samples): equal distances for 90%, 99% and 99.9%
+  chart.y_is_logarithmic = true;
+  chart.summary = chart.title + ", a line for each tier at its fastest thread count";
+  std::vector<std::pair<MetricInfo, const char*>> points;
+  for (const auto& point : kPoints)
+    if (std::any_of(group.curves.begin(), group.curves.end(), [&](const ReadCurve& curve) {
+          return std::any_of(curve.by_count.begin(), curve.by_count.end(), [&](const auto& row) {
+            return find_metric(*row.second, point.first) != nullptr;
+          });
+        }))
+      points.push_back(point);
+  if (points.size() < 3) return chart;
+  for (const auto& [metric, name] : points) {
+    chart.x.push_back(1 / (1 - metric.percent / 100));
+    chart.x_names.emplace_back(name);
+  }
+  for (const ReadCurve& curve : group.curves) {
+    const Record* best = nullptr;
+    for (const auto& [threads, record] : curve.by_count)
+      if (best == nullptr ||
+          metric_value(*record, kPayloadRate).value_or(0) > metric_value(*best, kPayloadRate).value_or(0))
+        best = record;
+    ChartSeries series{curve.tier + ", " + threads_label(*best),
+                       colour_of(tiers, curve.tier),
+                       Stroke::solid,
+                       true,
+                       {},
+                       {},
+                       {}};
+    for (const auto& point : points) {
+      const auto ns = metric_value(*best, point.first);
+      series.y.push_back(ns ? std::optional(*ns / 1e6) : std::nullopt);
+    }
+    add_unless_empty(chart, std::move(series));
   }
   return chart;
 }

@@ -66,7 +66,7 @@ TEST(Ranks, HaveAChartATableAndASentence) {
                                     of_ranks(4, {204, 205, 206})};
   const auto groups = rank_groups(records);
   ASSERT_EQ(groups.size(), 1U);
-  const Chart chart = ranks_chart(groups[0], Output{});
+  const Chart chart = ranks_chart(groups[0], "ranks", Output{});
   EXPECT_EQ(chart.x, (std::vector<double>{1, 2, 4}));
   ASSERT_EQ(chart.series.size(), 1U);
   EXPECT_EQ(chart.series[0].label, "pfs, 2 threads a rank");
@@ -133,6 +133,48 @@ TEST(Peers, ThatWriteOrHaveNoTierInCommonAreInTheTableAlone) {
   EXPECT_EQ(bandwidth_chart(read_groups(records)[0], peer_curves(records), tiers, Output{}).series.size(),
             1U);
   EXPECT_TRUE(has(section(page_of(records), "peers"), "stands here alone"));
+}
+
+TEST(ReadCharts, SwitchToSamplesPerSecond) {
+  Record record = read_cell("disk", 1, "cold", 100);
+  record.corpus["format"] = "files";
+  std::vector<std::string> tiers;
+  const auto chart_of = [&](const Record& one) {
+    return bandwidth_chart(read_groups(std::vector{one}).front(), {}, tiers, Output{});
+  };
+  const Json json = chart_json(chart_of(record));
+  EXPECT_EQ(json["other"]["y_label"], "files/s");
+  EXPECT_NEAR(json["other"]["series"][0]["y"][0].get<double>(), 100 * 1048576.0 / 115000, 1e-6);
+  record.parameters["block"] = 4096;
+  EXPECT_EQ(chart_of(record).other_y_label, "IOPS");
+  record.metrics.erase("samples_per_s");
+  EXPECT_FALSE(chart_json(chart_of(record)).contains("other"));
+}
+
+TEST(ReadCharts, DistributionIsThatOfTheFastestThreadCount) {
+  std::vector<Record> records{read_cell("disk", 1, "cold", 100), read_cell("disk", 4, "cold", 300)};
+  for (size_t i = 0; i < records.size(); ++i)
+    for (const auto& [name, ms] : {std::pair{"latency_ns_p50", 1.0}, std::pair{"latency_ns_p99", 4.0},
+                                   std::pair{"latency_ns_p999", 9.0}})
+      records[i].metrics[name] = {"ns", Better::lower, "repeat", {ms * 1e6 * double(i + 1)}};
+  std::vector<std::string> tiers;
+  const Chart chart = distribution_chart(read_groups(records).front(), tiers);
+  EXPECT_EQ(chart.x_names, (std::vector<std::string>{"50%", "99%", "99.9%"}));
+  ASSERT_EQ(chart.series.size(), 1U);
+  EXPECT_EQ(chart.series[0].label, "disk, 4 threads");
+  EXPECT_EQ(chart.series[0].y, (std::vector<std::optional<double>>{2, 8, 18}));
+  records[1].metrics.erase("latency_ns_p99");
+  records[0].metrics.erase("latency_ns_p99");
+  EXPECT_TRUE(distribution_chart(read_groups(records).front(), tiers).series.empty())
+      << "two points are no line";
+}
+
+TEST(ReadCharts, ProcessorTimeIsForEachGigabyte) {
+  Record record = read_cell("disk", 1, "cold", 100);
+  EXPECT_FALSE(cpu_seconds_per_gb(record));
+  record.metrics["cpu_s"] = {"s", Better::lower, "repeat", {1, 2, 4}};
+  record.metrics["payload_bytes"] = {"B", Better::neither, "repeat", {2e9, 2e9, 2e9}};
+  EXPECT_DOUBLE_EQ(*cpu_seconds_per_gb(record), 1);
 }
 
 }  // namespace

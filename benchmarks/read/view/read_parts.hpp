@@ -21,6 +21,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "benchmarks/read/view/peer_cells.hpp"
@@ -58,13 +59,26 @@ std::string scaling_text(const ReadCurve& curve, const std::string& subject,
                          std::string (*count_text)(uint64_t),
                          std::optional<RatioRange> (*ratio)(const Record& record, const Record& base));
 
+// How many accelerators the rate of the record could feed, at the rate of one that the user gave or else at
+// an assumed one: "enough for 44 accelerators of an assumed 200 images/s each". "" if the samples are no
+// pictures, were decoded or could not all be read.
+std::string accelerators_clause(const Record& record, const ReadGroup& group);
+
+// The record with the highest rate of each tier, over all groups of a closed loop. Only cold records count
+// for a tier that has some.
+std::vector<const Record*> best_records(const std::vector<ReadGroup>& groups);
+// See RecordView::bottom_line.
+std::vector<std::string> read_bottom_line(std::span<const Record> records, const Output& output);
+
 void describe_baseline(const ReadGroup& group, std::vector<Sentence>& out);
 // Compares the tier's fastest row with its ceiling: the highest rate that any probe reached with any number
 // of clients.
 void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Output& output,
                       std::vector<Sentence>& out);
 void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out);
-void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out);
+// `groups` are those of rank_groups(), or of depth_groups() with the section "depth".
+void describe_rank_scaling(const std::vector<ReadGroup>& groups, std::string_view section,
+                           std::vector<Sentence>& out);
 // Compares the rates of other programs with those of `read`. The other programs did different work, so the
 // sentences are cautions and not findings.
 void describe_peers(const std::vector<PeerCurve>& peers, const std::vector<ReadGroup>& groups,
@@ -76,6 +90,7 @@ namespace penstock::report {
 
 std::string read_section(std::span<const Record> records, PageState& state);
 std::string ranks_section(std::span<const Record> records, PageState& state);
+std::string depth_section(std::span<const Record> records, PageState& state);
 std::string peers_section(std::span<const Record> records, PageState& state);
 
 }  // namespace penstock::report

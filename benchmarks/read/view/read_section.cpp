@@ -49,23 +49,26 @@ std::string interval_text(const Metric& rate, const Output& output) {
 }
 
 HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
-  HtmlTable table("Reading, " + group.title,
-                  {{"tier", Kind::words, ""},
-                   {"threads", Kind::number, ""},
-                   {"samples/s", Kind::number, "delivered, median of the repeats"},
-                   {std::string(rate_unit(state.output)), Kind::number, "payload, median of the repeats"},
-                   {"95% of median", Kind::number,
-                    "where the median lies with 95%, from the repeats alone: six and more tell"},
-                   {"spread", Kind::number, "by how much the repeats differ: (max - min) / median"},
-                   {"scaling", Kind::number, "against the fewest threads, the median of the repeats' ratios"},
-                   {"baseline", Kind::number, "against the simplest possible loop on the same work"},
-                   {"of ceiling", Kind::number,
-                    "this row against the best that probes of this tier reached with the same clients"},
-                   {"client cache", Kind::words,
-                    "where the data was, and how much of it was proven to be in this machine's memory "
-                    "before each repeat"},
-                   {"verdict", Kind::words, ""},
-                   {"record", Kind::number, ""}});
+  HtmlTable table(
+      "Reading, " + group.title,
+      {{"tier", Kind::words, ""},
+       {"threads", Kind::number, ""},
+       {sample_rate_unit(*group.curves.front().by_count.begin()->second), Kind::number,
+        "delivered, median of the repeats"},
+       {std::string(rate_unit(state.output)), Kind::number, "payload, median of the repeats"},
+       {"95% of median", Kind::number,
+        "95% confidence interval of the median; it needs at least six repeats"},
+       {"spread", Kind::number, "by how much the repeats differ: (max - min) / median"},
+       {"scaling", Kind::number, "against the fewest threads, the median of the repeats' ratios"},
+       {"baseline", Kind::number, "against the simplest possible loop on the same work"},
+       {"of ceiling", Kind::number,
+        "this row against the best that probes of this tier reached with the same clients"},
+       {"CPU s/GB", Kind::number,
+        "processor time of all threads for each 10^9 bytes, without the kernel's own threads"},
+       {"client cache", Kind::words,
+        "where the data was, and how much of it was in this machine's page cache before each repeat"},
+       {"verdict", Kind::words, ""},
+       {"record", Kind::number, ""}});
   for (const ReadCurve& curve : group.curves)
     for (const auto& [threads, record] : curve.by_count) {
       const Metric* rate = find_metric(*record, kPayloadRate);
@@ -79,8 +82,8 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
                  text(scaling ? format_ratio(scaling->middle) : "-"),
                  text(baseline_text(baseline, format_percent)), text(ceiling_text(ceiling_fraction)),
-                 text(cache_cell(*record)), Markup{verdict_html(record->verdict)},
-                 state.record_link(*record)});
+                 text(or_dash(cpu_seconds_per_gb(*record), format_number)), text(cache_cell(*record)),
+                 Markup{verdict_html(record->verdict)}, state.record_link(*record)});
     }
   return table;
 }
@@ -95,7 +98,7 @@ HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& grou
   for (const ReadGroup* other : compared)
     columns.push_back(
         {(other->label.empty() ? "no label" : other->label) + ", " + std::string(rate_unit(state.output)),
-         Kind::number, "payload, median of the repeats, and how far they lie apart"});
+         Kind::number, "payload: median and spread of the repeats"});
   HtmlTable table("Labels side by side, " + group.cache, columns);
   if (compared.size() < 2 || compared.front() != &group) return table;
   std::map<std::pair<std::string, uint64_t>, std::vector<std::string>> rows;
@@ -107,8 +110,8 @@ HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& grou
         if (const Metric* rate = find_metric(*record, kPayloadRate))
           row[i] =
               format_rate(rate->value(), state.output) +
-              (rate->samples.size() > 1 ? fmt::format(", {} apart", format_percent(spread(rate->samples)))
-                                        : ", once");
+              (rate->samples.size() > 1 ? fmt::format(", spread {}", format_percent(spread(rate->samples)))
+                                        : ", one repeat");
       }
   for (const auto& [key, rates] : rows) {
     std::vector<std::string> row{key.first, std::to_string(key.second)};
@@ -146,22 +149,33 @@ std::string read_section(std::span<const Record> records, PageState& state) {
   const std::vector<ReadGroup> groups = read_groups(records);
   if (groups.empty()) return "";
   const std::vector<PeerCurve> peers = peer_curves(records);
-  std::string out =
-      state.open_section("reading", "Reading",
-                         "Solid lines are the median of the repeats. The band around one is where the "
-                         "median lies with 95%, from six repeats on; with fewer a bar goes from the "
-                         "slowest to the fastest. Dashed: the simplest possible loop over the same "
-                         "samples. Dotted: the best that probes of this tier reached with the same "
-                         "clients. Dashes and dots: other programs.",
-                         state.answers({"tiers", "scaling", "ceiling", "accelerators"}));
+  std::string out = state.open_section(
+      "reading", "Reading",
+      "Solid lines show the median of the repeats. With six repeats or more, the band is the "
+      "95% confidence interval of the median; with fewer, a bar goes from the slowest to the "
+      "fastest repeat. Dashed: the baseline, a simple loop over the same samples. Dotted: the "
+      "ceiling, the highest rate that probes of this tier reached with the same clients. "
+      "Dashes and dots: other programs.",
+      state.answers({"tiers", "scaling", "ceiling", "accelerators"}));
   for (size_t i = 0; i < groups.size(); ++i) {
     const ReadGroup& group = groups[i];
     std::string body;
+    std::string charts;
+    const auto add_chart = [&](Chart chart) {
+      if (!chart.series.empty()) charts += state.add_chart(std::move(chart));
+    };
+    add_chart(bandwidth_chart(group, peers, state.tiers, state.output));
+    const HtmlTable latency = latency_table(group);
+    if (!latency.empty()) {
+      add_chart(latency_chart(group, state.tiers));
+      add_chart(distribution_chart(group, state.tiers));
+    }
+    if (!charts.empty()) body += "<div class=\"charts\">\n" + charts + "</div>\n";
+    body += bandwidth_table(group, state).html();
     if (const HtmlTable labels = label_table(group, groups, state); !labels.empty()) body += labels.html();
-    body += state.add_chart_with_table(bandwidth_chart(group, peers, state.tiers, state.output),
-                                       bandwidth_table(group, state));
-    if (const HtmlTable latency = latency_table(group); !latency.empty())
-      body += state.add_chart_with_table(latency_chart(group, state.tiers), latency);
+    if (!latency.empty())
+      body +=
+          "<details class=\"part\"><summary>Latency in numbers</summary>\n" + latency.html() + "</details>\n";
     out += part_html(i, group_anchor("reading", i), group.title, body);
   }
   return out + "</section>\n";

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "benchmarks/read/read_metrics.hpp"
@@ -121,6 +122,9 @@ void describe_pair(const RowPair& rows, const std::string& text, const std::stri
 std::string equal_threads_text(const ReadCurve& slow, const ReadCurve& fast, bool best_at_equal_threads) {
   const std::map<uint64_t, RowPair> common = common_rows(slow, fast);
   if (common.size() < (best_at_equal_threads ? 2U : 1U)) return "";
+  if (common.size() > 1 &&
+      std::all_of(common.begin(), common.end(), [](const auto& row) { return row.second.is_noise(); }))
+    return "; no clear difference at equal threads either";
   constexpr size_t kMostCounts = 12;
   std::vector<std::string> parts;
   for (const auto& [threads, rows] : common)
@@ -171,9 +175,19 @@ void describe_tiers(const ReadGroup& group, const Output& output, std::vector<Se
     }
 }
 
+// How the work of each group differs from that of other groups: "ranks 2". "" if it does not.
+std::vector<std::string> titles_without_labels(const std::vector<ReadGroup>& groups) {
+  RecordList firsts;
+  for (const ReadGroup& group : groups) firsts.push_back(group.curves.front().by_count.begin()->second);
+  std::vector<std::vector<std::string>> rows = read_texts(firsts);
+  for (std::vector<std::string>& row : rows) row.pop_back();  // the label
+  return titles_of(rows);
+}
+
 // Compares groups that differ only in their labels. This shows the effect of a change that the user marked
 // with a label.
 void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
+  const std::vector<std::string> titles = titles_without_labels(groups);
   for (size_t i = 0; i < groups.size(); ++i)
     for (size_t j = i + 1; j < groups.size(); ++j) {
       const ReadGroup& a = groups[i];
@@ -190,7 +204,9 @@ void describe_labels(const std::vector<ReadGroup>& groups, std::vector<Sentence>
         if (rows->is_noise() || rows->is_same())
           text = cannot_be_distinguished(
               fmt::format("{} with {} and with {}", curve.tier, or_none(a.label), or_none(b.label)), *rows);
-        describe_pair(*rows, text, cache_state(*rows->first), "labels", i, out);
+        const std::string state = cache_state(*rows->first);
+        describe_pair(*rows, text, state + (state.empty() || titles[i].empty() ? "" : ", ") + titles[i],
+                      "labels", i, out);
       }
     }
 }
@@ -285,6 +301,13 @@ void describe_accelerators(const ReadGroup& group, std::vector<Sentence>& out) {
                  group_note(group, curves, "calculated, not measured"));
 }
 
+std::string accelerators_clause_at(const Metric& rate, double images_per_s, bool is_given) {
+  const std::string count = accelerators_text(rate, images_per_s);
+  const bool is_one = count == "at most 1" || count == "less than one";
+  return fmt::format("enough for {} accelerator{} of {}{:g} images/s{} (calculated, not measured)", count,
+                     is_one ? "" : "s", is_given ? "" : "an assumed ", images_per_s, is_one ? "" : " each");
+}
+
 void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Sentence>& out) {
   for (size_t i = 0; i < groups.size(); ++i) {
     const ReadGroup& cold = groups[i];
@@ -336,16 +359,49 @@ void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vecto
   }
 }
 
+// The indices of the groups in the order in which sentences describe them: cold ones first, because they are
+// about the tier, and then those with the highest rate.
+std::vector<size_t> order_of_importance(const std::vector<ReadGroup>& groups) {
+  std::vector<size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  const auto highest_rate = [&](size_t index) {
+    double highest = 0;
+    for (const ReadCurve& curve : groups[index].curves)
+      if (const auto best = best_row(curve); best != curve.by_count.end())
+        highest = std::max(highest, *rate_of(*best->second));
+    return highest;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const bool a_is_cold = groups[a].cache == "cold";
+    const bool b_is_cold = groups[b].cache == "cold";
+    return a_is_cold != b_is_cold ? a_is_cold : highest_rate(a) > highest_rate(b);
+  });
+  return order;
+}
+
 }  // namespace
+
+std::string accelerators_clause(const Record& record, const ReadGroup& group) {
+  const Metric* const rate = find_metric(record, kSampleRate);
+  const auto given_rate = accelerator_rate(group);
+  if (rate == nullptr || decodes(group) || !samples_are_pictures(record) ||
+      record.verdict == Verdict::degraded || given_rate.value_or(kAssumedImagesPerS) <= 0)
+    return "";
+  return accelerators_clause_at(*rate, given_rate.value_or(kAssumedImagesPerS), given_rate.has_value());
+}
 
 void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out) {
   describe_each("reading", groups, out, [&](const ReadGroup& group) {
     for (const ReadCurve& curve : group.curves) describe_offered(group, curve, out);
   });
+  const std::vector<size_t> order = order_of_importance(groups);
   const auto for_each_group = [&](const auto& describe) {
-    describe_each("reading", groups, out, [&](const ReadGroup& group) {
-      if (!group.open_loop) describe(group);
-    });
+    for (const size_t index : order) {
+      if (groups[index].open_loop) continue;
+      const size_t sentences_before = out.size();
+      describe(groups[index]);
+      link_sentences(group_anchor("reading", index), sentences_before, out);
+    }
   };
   const auto for_each_curve = [&](const auto& describe) {
     for_each_group([&](const ReadGroup& group) {

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "benchmarks/read/read_metrics.hpp"
+#include "benchmarks/read/view/read_charts.hpp"
 #include "benchmarks/read/view/read_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
@@ -46,40 +49,16 @@ std::vector<std::string> read_label(const Record& record) {
 void describe_reading(std::span<const Record> records, const Output& output, std::vector<Sentence>& out) {
   const std::vector<ReadGroup> groups = read_groups(records);
   verdicts::describe_read(groups, output, out);
-  verdicts::describe_rank_scaling(rank_groups(records), out);
+  verdicts::describe_rank_scaling(rank_groups(records), "ranks", out);
+  verdicts::describe_rank_scaling(depth_groups(records), "depth", out);
   verdicts::describe_peers(peer_curves(records), groups, out);
-}
-
-// The fastest record of each tier over all groups with a closed loop. Cold records are preferred.
-std::vector<const Record*> best_records(const std::vector<ReadGroup>& groups) {
-  std::vector<const Record*> best;
-  const auto rate_of = [](const Record& record) {
-    return metric_value(record, read_metrics::kPayloadRate).value_or(0);
-  };
-  std::set<std::string> cold_tiers;
-  for (const bool cold : {true, false})
-    for (const ReadGroup& group : groups) {
-      if (group.open_loop || (group.cache == "cold") != cold) continue;
-      for (const ReadCurve& curve : group.curves)
-        for (const auto& [threads, record] : curve.by_count) {
-          if (rate_of(*record) <= 0 || (!cold && cold_tiers.contains(curve.tier))) continue;
-          if (cold) cold_tiers.insert(curve.tier);
-          const auto at = std::find_if(best.begin(), best.end(),
-                                       [&](const Record* other) { return tier_name(*other) == curve.tier; });
-          if (at == best.end())
-            best.push_back(record);
-          else if (rate_of(*record) > rate_of(**at))
-            *at = record;
-        }
-    }
-  return best;
 }
 
 // Makes a tile (a box with one number) for each tier: its best rate.
 std::vector<std::string> read_tiles(std::span<const Record> records, report::PageState& state) {
   const std::vector<ReadGroup> groups = read_groups(records);
   std::vector<std::string> tiles;
-  for (const Record* const best : best_records(groups)) {
+  for (const Record* const best : verdicts::best_records(groups)) {
     const std::string tier = tier_name(*best);
     const uint64_t threads = *read_threads(*best);
     const auto group = std::find_if(groups.begin(), groups.end(), [&](const ReadGroup& one) {
@@ -91,16 +70,48 @@ std::vector<std::string> read_tiles(std::span<const Record> records, report::Pag
         cache == group->cache && group->title.size() > cache.size() ? group->title.substr(cache.size()) : "";
     tiles.push_back(report::tile_html(
         format_rate(*metric_value(*best, read_metrics::kPayloadRate), state.output), rate_unit(state.output),
-        fmt::format("{} at its best{}{}: {}{}", tier, cache.empty() ? "" : " ", cache,
+        fmt::format("{}, highest rate{}{}: {}{}", tier, cache.empty() ? "" : " ", cache,
                     verdicts::threads_text(threads), title_rest),
         report::colour_of(state.tiers, tier)));
   }
   return tiles;
 }
 
+// What the table of all tiers shows of reading: the highest cold and other rates, and of the highest one the
+// samples per second, latencies and processor time.
+std::vector<TierFigure> read_figures(std::span<const Record> records, const Output& output) {
+  using namespace read_metrics;
+  std::vector<TierFigure> figures;
+  const std::vector<ReadGroup> groups = read_groups(records);
+  const std::string unit(rate_unit(output));
+  std::map<std::pair<std::string, std::string>, const Record*> fastest;  // tier and cache state
+  for (const ReadGroup& group : groups)
+    for (const ReadCurve& curve : group.curves)
+      for (const auto& [threads, record] : curve.by_count) {
+        if (group.open_loop || !metric_value(*record, kPayloadRate)) continue;
+        const Record*& best = fastest[{curve.tier, cache_state(*record)}];
+        if (best == nullptr || *metric_value(*record, kPayloadRate) > *metric_value(*best, kPayloadRate))
+          best = record;
+      }
+  for (const auto& [key, record] : fastest)
+    figures.push_back({key.first, fmt::format("reads, {}, {}", key.second, unit),
+                       *metric_value(*record, kPayloadRate) / report::chart_unit(output), record});
+  for (const Record* const best : verdicts::best_records(groups)) {
+    const auto add = [&](const std::string& column, std::optional<double> value, double scale) {
+      if (value) figures.push_back({tier_name(*best), column, *value * scale, best});
+    };
+    add("reads, " + report::sample_rate_unit(*best), metric_value(*best, kSampleRate), 1);
+    add("latency p50, ms", metric_value(*best, kLatencyP50), 1e-6);
+    add("latency p99, ms", metric_value(*best, kLatencyP99), 1e-6);
+    add("CPU s/GB", cpu_seconds_per_gb(*best), 1);
+  }
+  return figures;
+}
+
 std::string reading_sections(std::span<const Record> records, report::PageState& state) {
-  std::string html = report::read_section(records, state);
-  html += report::ranks_section(records, state);
+  std::string html = report::ranks_section(records, state);
+  html += report::depth_section(records, state);
+  html += report::read_section(records, state);
   return html + report::peers_section(records, state);
 }
 
@@ -109,12 +120,15 @@ std::string reading_sections(std::span<const Record> records, report::PageState&
 extern const RecordView view_read;
 const RecordView view_read{.name = "read",
                            .order = 1,
+                           .topic = "reading",
                            .has_row = shows_reading,
                            .add_superseded = add_superseded_reads,
                            .names = read_names,
                            .labels = read_label,
                            .describe = describe_reading,
+                           .bottom_line = verdicts::read_bottom_line,
                            .tiles = read_tiles,
+                           .figures = read_figures,
                            .section = reading_sections};
 
 }  // namespace penstock

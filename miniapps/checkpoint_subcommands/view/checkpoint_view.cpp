@@ -52,7 +52,7 @@ std::vector<std::string> saving_tiles(std::span<const Record> records, report::P
       if (const auto shorter = block_time_against_direct(group, arm); shorter && shorter->least_ratio > 1)
         tiles.push_back(report::tile_html(
             fmt::format("{:.1f}", shorter->ratio.median), "x shorter",
-            fmt::format("held by a save of {} {} than by a direct one{}{}", group.name, arm.name,
+            fmt::format("blocked by a save of {} {} than by a direct one{}{}", group.name, arm.name,
                         skipped_text(arm),
                         shorter->ceiling_too_low ? " (more than the ceilings measured allow)" : ""),
             2));
@@ -71,6 +71,7 @@ constexpr MetricInfo kSavingHeadline[] = {saving_metrics::kBlockTime, saving_met
 extern const RecordView view_checkpoint;
 const RecordView view_checkpoint{.name = "checkpoint",
                                  .order = 3,
+                                 .topic = "checkpoints",
                                  .headline = kSavingHeadline,
                                  .compares_arms = true,
                                  .has_row = shows_saving,
@@ -78,6 +79,7 @@ const RecordView view_checkpoint{.name = "checkpoint",
                                  .names = saving_names,
                                  .labels = saving_label,
                                  .describe = describe_checkpoints,
+                                 .bottom_line = verdicts::saving_bottom_line,
                                  .tiles = saving_tiles,
                                  .section = report::saving_section};
 

@@ -57,7 +57,7 @@ std::string tiers_text(const SavingGroup& group) {
   for (const SavingRuns& arm : group.arms)
     if (fast.empty()) fast = fast_name(arm.first());
   return "to " + role_name(group.arms.front().first(), "checkpoint") +
-         (fast.empty() ? "" : " behind " + fast);
+         (fast.empty() ? "" : " through " + fast);
 }
 
 bool has_saved(const Record& record) {
@@ -216,7 +216,7 @@ std::optional<double> allowed_block_s(const SavingRuns& arm) {
 std::string skipped_text(const SavingRuns& arm) {
   const double skips = arm.sum(kSkips);
   if (skips <= 0) return "";
-  return fmt::format(" ({:.0f} of {:.0f} saves were skipped, and held nothing)", skips,
+  return fmt::format(" ({:.0f} of {:.0f} saves were skipped, and blocked nothing)", skips,
                      std::max(skips, arm.sum(kSaves)));
 }
 

@@ -37,7 +37,7 @@ void add_ceiling(Chart& chart, const SavingRuns& arm, std::string_view part, con
                  size_t colour, double unit) {
   const auto ceiling = metric_value(arm.first(), kCeilingOf.with(part));
   if (!ceiling || !ceilings_hold(arm.runs)) return;
-  chart.series.push_back({tier + ": at best",
+  chart.series.push_back({tier + ": ceiling",
                           colour,
                           Stroke::dotted,
                           false,

@@ -31,7 +31,7 @@ TEST(Chart, SavesAreDrawnAsRatesOfBothTiersBelowTheSteps) {
   const Json rates = chart_json(charts.rates)["series"];
   ASSERT_EQ(rates.size(), 4U);
   EXPECT_EQ(rates[0]["y"].dump(), "[0.0,100.0,50.0,null]");
-  EXPECT_EQ(rates[1]["label"], "disk: at best");
+  EXPECT_EQ(rates[1]["label"], "disk: ceiling");
   EXPECT_EQ(rates[2]["y"].dump(), "[200.0,0.0,null,null]");
   EXPECT_EQ(chart_json(charts.steps)["series"][0]["y"].dump(), "[8.0,0.0,4.0,null]");
 }

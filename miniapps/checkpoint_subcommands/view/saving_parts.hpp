@@ -21,6 +21,9 @@
 
 namespace penstock::verdicts {
 
+// See RecordView::bottom_line.
+std::vector<std::string> saving_bottom_line(std::span<const Record> records, const Output& output);
+
 void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<SavingRuns>& save_runs,
                      const std::vector<TrainGroup>& trained, const Output& output,
                      std::vector<Sentence>& out);

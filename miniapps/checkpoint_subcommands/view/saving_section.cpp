@@ -49,21 +49,21 @@ std::string block_bars(const std::string& title, const std::vector<SavingRuns>& 
         {"blocked", "more, up to the longest", longest_block(row).value_or(median_s) - median_s});
     bars.push_back(std::move(bar));
   }
-  return state.add_bars("How long a save holds the training, " + title, bars);
+  return state.add_bars("How long a save blocks the training, " + title, bars);
 }
 
 HtmlTable block_table(const std::string& title, const std::vector<SavingRuns>& rows, const PageState& state) {
   const Output& output = state.output;
   HtmlTable table("Saves of " + title,
                   {{"saved", Kind::words, ""},
-                   {"held", Kind::number, "how long a save holds the training: the median of all saves"},
+                   {"blocked", Kind::number, "how long a save blocks the training: the median of all saves"},
                    {"longest", Kind::number, ""},
-                   {"allowed", Kind::number, "by the ceiling of the tier that holds it"},
+                   {"allowed", Kind::number, "by the ceiling of the tier that the save waits for"},
                    {"to fast", Kind::number, "until the fast tier has all of it"},
                    {"to durable", Kind::number, "until the slow tier has all of it"},
                    {"drain " + std::string(rate_unit(output)), Kind::number, ""},
                    {"of ceiling", Kind::number, "of the slow tier's"},
-                   {"overlap", Kind::number, "the share of draining in which no save held the training"},
+                   {"overlap", Kind::number, "the share of draining in which no save blocked the training"},
                    {"steps", Kind::number, "during a drain, against the others"},
                    {"skips", Kind::number, ""},
                    {"runs", Kind::number, ""},
@@ -177,9 +177,9 @@ std::string saving_section(std::span<const Record> records, PageState& state) {
   if (groups.empty() && trained.empty() && save_runs.empty()) return "";
   std::string out = state.open_section(
       "checkpoints", "Checkpoints",
-      "A save straight to the slow tier holds the training until all is there. Through a fast tier it holds "
-      "it until that has all, and the rest drains during the steps. Volatile: a loss of power takes what "
-      "the fast tier holds.",
+      "A save straight to the slow tier blocks the training until all data are there. Through a fast tier it "
+      "blocks only until that has them, and they drain to the slow tier during the steps. Volatile: if power "
+      "fails, the data of the fast tier are lost.",
       state.answers({groups.empty() ? "saving.held" : "saving.block", "saving.advice"}));
   for (size_t i = 0; i < groups.size(); ++i) {
     const std::string& title = groups[i].title;

@@ -28,7 +28,7 @@ std::string shorter_or_longer(double ratio) {
 std::string spread_of(const BlockTimeRatio& shorter) {
   return shorter.ratio.pairs == 1
              ? "from one pair"
-             : fmt::format("by the median of {} pairs, which lie between {} and {}", shorter.ratio.pairs,
+             : fmt::format("median of {} pairs, from {} to {}", shorter.ratio.pairs,
                            format_ratio(shorter.least_ratio), format_ratio(shorter.most_ratio));
 }
 
@@ -37,16 +37,16 @@ std::string spread_of(const BlockTimeRatio& shorter) {
 // tier.
 std::string allowed_text(const BlockTimeRatio& shorter, const SavingRuns& arm, const Output& output) {
   const std::string ceilings_text =
-      fmt::format("hat either tier takes at best ({} and {} {})",
+      fmt::format("he ceilings of the tiers ({} and {} {})",
                   format_rate(arm.median_of(kCeilingOf.with("fast")).value_or(0), output),
                   format_rate(arm.median_of(kCeilingOf.with("slow")).value_or(0), output), rate_unit(output));
   if (shorter.ceiling_too_low)
     return fmt::format(
-        " That is more than w{} would allow: a ceiling was measured too low, or direct saves met a slower "
-        "tier than it.",
+        " That is more than t{} would allow: a ceiling was measured too low, or the tier was slower during "
+        "direct saves.",
         ceilings_text);
   return shorter.allowed
-             ? fmt::format(" W{} would allow {}.", ceilings_text, shorter_or_longer(*shorter.allowed))
+             ? fmt::format(" T{} would allow {}.", ceilings_text, shorter_or_longer(*shorter.allowed))
              : "";
 }
 
@@ -66,11 +66,11 @@ void describe_block(const SavingGroup& group, const Output& output, std::vector<
     const Tone tone = is_certain ? Tone::finding : Tone::caution;
     if (shorter->ratio.pairs > 1 && !shorter->is_significant())
       add_sentence(out, tone, "saving.block",
-                   "Saving {} {} and {} cannot be told apart by how long it holds the training: "
+                   "It makes no clear difference whether {} is saved {} or {}: "
                    "{}, {}{}.{}",
                    group.name, how, direct_way, times_text, spread_of(*shorter), skipped, allowed);
     else
-      add_sentence(out, tone, "saving.block", "Saving {} {} holds the training {} than {}: {}, {}{}.{}",
+      add_sentence(out, tone, "saving.block", "Saving {} {} blocks the training {} than {}: {}, {}{}.{}",
                    group.name, how, shorter_or_longer(shorter->ratio.median), direct_way, times_text,
                    spread_of(*shorter), skipped, allowed);
   }
@@ -84,10 +84,8 @@ void describe_drain(const SavingRuns& subject, const Output& output, std::vector
   add_sentence(
       out, Tone::finding, "saving.drain", "Checkpoints of {} drained to {} at {} {}{}{}.", subject.name,
       role_name(subject.first(), "checkpoint"), format_rate(*rate, output), rate_unit(output),
-      share && ceilings_hold(subject.runs)
-          ? fmt::format(", {} of what it takes at best", format_percent(*share))
-          : "",
-      overlap ? fmt::format("; for {} of that time no save held the training", format_percent(*overlap))
+      share && ceilings_hold(subject.runs) ? fmt::format(", {} of its ceiling", format_percent(*share)) : "",
+      overlap ? fmt::format("; for {} of that time no save blocked the training", format_percent(*overlap))
               : "");
 }
 
@@ -123,8 +121,8 @@ void describe_ceilings(const SavingRuns& subject, std::vector<Sentence>& out) {
   });
   if (is_reported || ceilings_hold(subject.runs)) return;
   add_sentence(out, Tone::caution, "saving.ceiling",
-               "Checkpoints of {} were saved or drained faster than the best that was measured "
-               "of their tier: nothing is said of ceilings.",
+               "Checkpoints of {} were saved or drained faster than the measured ceiling of their tier, so "
+               "ceilings are left out.",
                subject.name);
 }
 
@@ -160,7 +158,7 @@ void describe_losses(const SavingRuns& subject, std::vector<Sentence>& out) {
                         format_seconds(*node), format_seconds(*power));
   const std::vector<double> largest = samples_of(subject.runs, kMostLostWork.with("power"));
   add_sentence(
-      out, Tone::finding, "saving.lost", "A failure takes on average this much work of {}: {}{}{}.",
+      out, Tone::finding, "saving.lost", "A failure loses on average this much work of {}: {}{}{}.",
       subject.name, lost,
       largest.empty()
           ? ""
@@ -176,7 +174,7 @@ void describe_advice(const SavingRuns& subject, std::vector<Sentence>& out) {
   const auto mtbf = parameter_number(subject.first(), "mtbf_s");
   if (!young || !daly || !mtbf) return;
   add_sentence(out, Tone::finding, "saving.advice",
-               "With a failure every {}, saves of {} cost least every {} (Young) or {} (Daly).",
+               "With one failure in {}, the best interval between saves of {} is {} (Young) or {} (Daly).",
                format_seconds(*mtbf), subject.name, format_seconds(*young), format_seconds(*daly));
 }
 
@@ -195,7 +193,7 @@ void describe_blocking(const SavingRuns& subject, std::vector<Sentence>& out) {
   const double wall_s = metric_value(subject.first(), shared_metrics::kWall).value_or(0);
   const double blocked_s = subject.sum(kBlockTime);
   add_sentence(out, Tone::finding, "saving.held",
-               "Saving {} held {} for {}{}: {} save{}, {} each by the median, {} the longest.",
+               "Saving {} blocked {} for {}{}: {} save{}, median {}, longest {}.",
                saved_how(subject.first(), ""), subject.name, format_seconds(blocked_s),
                wall_s > 0 ? fmt::format(" ({} of the wall)", format_percent(blocked_s / wall_s)) : "",
                blocks.size(), blocks.size() == 1 ? "" : "s", format_seconds(*subject.median_of(kBlockTime)),
@@ -236,6 +234,71 @@ void describe_saving(const std::vector<SavingGroup>& groups, const std::vector<S
       describe_all(subject, output, out);
     }
   link_sentences("checkpoints-trainings", first_training, out);
+}
+
+namespace {
+
+std::string advice_of(const SavingGroup& group, const SavingRuns& best, bool is_proven) {
+  if (group.arms.size() < 2)
+    return "Add --burst-buffer with a faster tier to compare saves through it with direct ones.";
+  const bool direct_is_best =
+      best.arm == "direct" && std::all_of(group.arms.begin(), group.arms.end(), [&](const SavingRuns& arm) {
+        const auto shorter = block_time_against_direct(group, arm);
+        return arm.arm == "direct" || (shorter && shorter->most_ratio < 1);
+      });
+  if (direct_is_best) return fmt::format("Save {}.", saved_how(best.first(), best.arm));
+  if (!is_proven) return "Run the same command with --repeat 9, because its pairs contradict each other.";
+  const auto young = best.median_of(kIntervalYoung);
+  const std::string how = saved_how(best.first(), best.arm);
+  return young ? fmt::format("Save {}, about every {} (Young's formula).", how, format_seconds(*young))
+               : fmt::format("Save {}.", how);
+}
+
+}  // namespace
+
+std::vector<std::string> saving_bottom_line(std::span<const Record> records, const Output& output) {
+  const std::vector<SavingGroup> groups = saving_groups(records);
+  if (groups.empty()) {
+    const std::vector<SavingRuns> saves = single_saves(records);
+    if (saves.empty() || !saves.front().median_of(kBlockTime)) return {};
+    return {"What limits the saves is unknown, because they were not compared with other ways to save.",
+            fmt::format("A save of {} took {}.", saves.front().name,
+                        format_seconds(*saves.front().median_of(kBlockTime))),
+            "Run 'penstock checkpoint bench' with a --burst-buffer to compare."};
+  }
+  const SavingGroup& group = groups.front();
+  const SavingRuns* best = nullptr;
+  for (const SavingRuns& arm : group.arms)
+    if (arm.median_of(kBlockTime) &&
+        (best == nullptr || *arm.median_of(kBlockTime) < *best->median_of(kBlockTime)))
+      best = &arm;
+  if (best == nullptr) return {};
+  const auto shorter = block_time_against_direct(group, *best);
+  const bool is_proven = shorter && shorter->ratio.pairs > 1 && shorter->least_ratio > 1;
+  const std::string held = format_seconds(*best->median_of(kBlockTime));
+  const std::string amount =
+      is_proven
+          ? fmt::format("Saving {} blocks the training {} instead of {}: {} shorter (median of {} pairs).",
+                        saved_how(best->first(), best->arm), held,
+                        format_seconds(*group.find("direct")->median_of(kBlockTime)),
+                        format_ratio(shorter->ratio.median), shorter->ratio.pairs)
+          : fmt::format("Saving {} {} blocks the training {}.", group.name,
+                        saved_how(best->first(), best->arm), held);
+  if (is_proven && !shorter->ceiling_too_low)
+    return {fmt::format("{} limits the checkpoints of {} when they are saved straight to it.",
+                        role_name(best->first(), "checkpoint"), group.name),
+            amount, advice_of(group, *best, is_proven)};
+  const auto drain = best->median_of(kDrainRate);
+  return {
+      group.arms.size() < 2
+          ? fmt::format("What limits the checkpoints of {} is unknown: only one way to save was measured.",
+                        group.name)
+          : fmt::format(
+                "What limits the checkpoints of {} is unknown: no way to save is proven to be "
+                "shorter than a direct save{}.",
+                group.name,
+                drain ? fmt::format(" (drains: {} {})", format_rate(*drain, output), rate_unit(output)) : ""),
+      amount, advice_of(group, *best, is_proven)};
 }
 
 }  // namespace penstock::verdicts

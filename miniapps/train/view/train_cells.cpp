@@ -50,9 +50,9 @@ std::string train_title(const Record& record) {
 std::vector<std::vector<std::string>> train_texts(std::span<const Record* const> records,
                                                   std::string_view also_varying = "") {
   // The title of a group already has the app, so leave it out. The cache is left out because rows have a
-  // column for its real state.
+  // column for its real state, and the step time because `accelerator` gives it.
   std::vector<std::string_view> left_out = varying_parameters(also_varying);
-  left_out.insert(left_out.end(), {"app", "cache"});
+  left_out.insert(left_out.end(), {"app", "cache", "step_s"});
   std::vector<std::vector<std::string>> rows = work_rows(records, left_out);
   for (size_t i = 0; i < rows.size(); ++i) {
     const Record& record = *records[i];

@@ -153,13 +153,14 @@ void check_prefetch(const std::string& text, const Grid& grid) {
   const Cell& with = row.at(int(number_in(ahead[0])));
   const Cell& without = row.at(0);
   const double gone = 1 - with.wait_s / with.steps / (without.wait_s / without.steps);
-  const auto told = parts_of(text, "took away #% of the waiting");
+  const auto told = parts_of(text, "removed #% of the waiting");
   if (told.empty()) {
     EXPECT_LT(gone, 0) << text;
   } else {
     EXPECT_TRUE(is_percent(told[0], gone)) << text;
   }
-  EXPECT_EQ(text.find("client_bound") != std::string::npos, with.client_bound || without.client_bound) << text;
+  EXPECT_EQ(text.find("client_bound") != std::string::npos, with.client_bound || without.client_bound)
+      << text;
 }
 
 void check_tail(const std::string& text, const Grid& grid) {

@@ -11,6 +11,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "miniapps/train/view/train_cells.hpp"
@@ -18,6 +19,13 @@
 #include "results/report/page_state.hpp"
 
 namespace penstock::verdicts {
+
+// The metrics lost_s.*: how many seconds the accelerator lost for each cause, such as "decode". Sorted with
+// the largest loss first.
+std::vector<std::pair<double, std::string>> lost_parts(const Record& record);
+
+// See RecordView::bottom_line.
+std::vector<std::string> train_bottom_line(std::span<const Record> records, const Output& output);
 
 void describe_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out);
 void describe_grids(const std::vector<TrainGrid>& grids, std::vector<Sentence>& out);

@@ -34,7 +34,7 @@ void describe_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
                       format_seconds(*wait_with), format_seconds(*wait_without));
       too_busy |= without->second->verdict == Verdict::client_bound;
       add_sentence(out, too_busy ? Tone::caution : Tone::finding, "prefetch",
-                   "Prefetching took away {} of the waiting ({}){}.",
+                   "Prefetching removed {} of the waiting ({}){}.",
                    *hidden >= 0 ? format_percent(*hidden) : "none", waited,
                    too_busy ? ", in cells with the verdict client_bound" : "");
     } else if (const auto overlap = metric_value(*record, kInputOverlap); overlap && *overlap >= 0) {
@@ -58,18 +58,6 @@ void describe_utilization(const TrainGroup& group, std::vector<Sentence>& out) {
         "The accelerator utilization (AU) of {} was {}; AU leaves out the first step, checkpoints and "
         "validation.",
         group.title, enumerate(parts));
-}
-
-// Reads the metrics lost_s.*: how many seconds the accelerator lost for each cause, such as "decode". Sorted
-// with the largest loss first.
-std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
-  const std::string lost = kLost.with("");
-  std::vector<std::pair<double, std::string>> parts;
-  for (const auto& [name, metric] : record.metrics)
-    if (name.starts_with(lost))
-      parts.emplace_back(metric_value(record, name).value_or(0), name.substr(lost.size()));
-  std::sort(parts.rbegin(), parts.rend());
-  return parts;
 }
 
 // A sentence that names the rank for which the others waited; "" if no rank was the last in at least 80% of
@@ -173,9 +161,9 @@ std::string au_difference_text(const Record& record, double dlio_utilization) {
   const auto utilization = metric_value(record, kUtilization);
   if (!utilization || std::abs(*utilization - dlio_utilization) < kLeastDifference) return "";
   return fmt::format(
-      " Its steps begin when the training's thread has taken their batch, and its epochs count alike, "
-      "however "
-      "short they are; for an accelerator that has a batch as soon as it is ready it is {}.",
+      " DLIO starts a step when the training's thread takes its batch, and averages over epochs of any "
+      "length; "
+      "counted from when a batch was ready, AU is {}.",
       format_percent(*utilization));
 }
 
@@ -411,6 +399,16 @@ void describe_timeline(const TrainGroup& group, uint64_t prefetch, const Record&
 }
 
 }  // namespace
+
+std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
+  const std::string lost = kLost.with("");
+  std::vector<std::pair<double, std::string>> parts;
+  for (const auto& [name, metric] : record.metrics)
+    if (name.starts_with(lost))
+      parts.emplace_back(metric_value(record, name).value_or(0), name.substr(lost.size()));
+  std::sort(parts.rbegin(), parts.rend());
+  return parts;
+}
 
 void describe_train(const std::vector<TrainGroup>& groups, std::vector<Sentence>& out) {
   const auto each = [&](const auto& describe) { describe_each("training", groups, out, describe); };

@@ -14,16 +14,16 @@ namespace {
 TEST(Sentences, PrefetchAgainstNone) {
   EXPECT_EQ(
       only_sentence({train_cell(0, 2.0), train_cell(4, 0.06)}, "prefetch"),
-      "Prefetching took away 97% of the waiting (alexnet on disk, 4 batches ahead: the accelerator waited "
+      "Prefetching removed 97% of the waiting (alexnet on disk, 4 batches ahead: the accelerator waited "
       "600 us a "
       "step instead of 20 ms).");
   EXPECT_TRUE(has(only_sentence({train_cell(0, 2.0), train_cell(4, 2.5)}, "prefetch"),
-                  "took away none of the waiting"));
+                  "removed none of the waiting"));
 }
 
 TEST(Sentences, PrefetchCountsStepsNotRuns) {
   EXPECT_TRUE(
-      has(only_sentence({train_cell(0, 2.0, 100), train_cell(1, 0.2, 200)}, "prefetch"), "took away 95%"));
+      has(only_sentence({train_cell(0, 2.0, 100), train_cell(1, 0.2, 200)}, "prefetch"), "removed 95%"));
 }
 
 TEST(Sentences, PrefetchFromOverlapWhereZeroWasNotMeasured) {

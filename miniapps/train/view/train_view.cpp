@@ -65,7 +65,7 @@ std::vector<std::string> train_tiles(std::span<const Record> records, report::Pa
     if (const auto hidden = hidden_by_prefetch(group, prefetch); hidden && *hidden > 0 && none_client_bound)
       tiles.push_back(
           report::tile_html(fmt::format("{:.0f}", *hidden * 100), "%",
-                            fmt::format("of the waiting for input gone by prefetching, {}", group.title), 2));
+                            fmt::format("less waiting for input with prefetching, {}", group.title), 2));
   }
   // The tile of the accelerator is the best record of all groups of one app and tier.
   const auto key_of = [](const Record& record) {
@@ -91,8 +91,30 @@ std::vector<std::string> train_tiles(std::span<const Record> records, report::Pa
       if (std::find(best.begin(), best.end(), record) != best.end())
         tiles.push_back(report::tile_html(
             fmt::format("{:.0f}", busy_of(*record) * 100), "%",
-            fmt::format("accelerator utilization (AU) at best, {}, prefetch {}", group.title, prefetch), 2));
+            fmt::format("highest accelerator utilization (AU), {}, prefetch {}", group.title, prefetch), 2));
   return tiles;
+}
+
+// The highest accelerator utilization of each mini-app on each tier.
+std::vector<TierFigure> train_figures(std::span<const Record> records, const Output&) {
+  std::vector<TierFigure> figures;
+  const auto utilization = [](const Record& record) {
+    return metric_value(record, train_metrics::kUtilization);
+  };
+  for (const TrainGroup& group : train_groups(records))
+    for (const auto& [prefetch, record] : group.at) {
+      if (!utilization(*record)) continue;
+      TierFigure figure{tier_name(*record), "AU, " + parameter_text(*record, "app") + ", %",
+                        *utilization(*record) * 100, record};
+      const auto at = std::find_if(figures.begin(), figures.end(), [&](const TierFigure& other) {
+        return other.tier == figure.tier && other.column == figure.column;
+      });
+      if (at == figures.end())
+        figures.push_back(std::move(figure));
+      else if (*utilization(*at->record) < *utilization(*record))
+        *at = std::move(figure);
+    }
+  return figures;
 }
 
 constexpr MetricInfo kTrainHeadline[] = {saving_metrics::kBlockTime, shared_metrics::kWall};
@@ -102,13 +124,16 @@ constexpr MetricInfo kTrainHeadline[] = {saving_metrics::kBlockTime, shared_metr
 extern const RecordView view_train;
 const RecordView view_train{.name = "train",
                             .order = 2,
+                            .topic = "training",
                             .headline = kTrainHeadline,
                             .has_row = shows_training,
                             .add_superseded = add_superseded_trainings,
                             .names = train_names,
                             .labels = train_label,
                             .describe = describe_training,
+                            .bottom_line = verdicts::train_bottom_line,
                             .tiles = train_tiles,
+                            .figures = train_figures,
                             .section = report::train_section};
 
 }  // namespace penstock
