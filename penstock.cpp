@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "io_backends/configuration/config.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/cli/glossary.hpp"
 #include "io_backends/core/cli/manuals.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
@@ -91,6 +93,11 @@ Error one_process_error(const CommandInfo& command, int ranks) {
       command.name, ranks);
 }
 
+// A terminal is read by people. Another program would take "1,234" for two numbers.
+bool groups_digits_on_stdout() {
+  return ::isatty(STDOUT_FILENO) == 1;
+}
+
 // Runs the command on this rank. Collective: every rank must call it.
 Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::span<const std::string> argv) {
   auto line = read_command_line(command, argv.subspan(2), command_registry().present(), note);
@@ -110,6 +117,7 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
                                .command = command.name,
                                .output = {.json = options.flag("json"),
                                           .si_units = options.text("units") == "si",
+                                          .groups_digits = !options.flag("json") && groups_digits_on_stdout(),
                                           .progress = shows_progress && ranks.root()},
                                .seed = seed,
                                .communicator = ranks,
@@ -164,6 +172,27 @@ int finish(Result<int> result, std::string_view command) {
   return interrupted() && !has_own_reason ? 128 + interrupt_signal() : code;
 }
 
+// Prints the help of a command, or else the meaning of a term. `words` are those after "help"; a term may
+// have several: "queue depth". A command of the same name comes first.
+int print_help(std::span<const std::string> words) {
+  if (words.empty()) {
+    print_text(overview() + "\nTerms ('penstock help TERM' explains one):\n" + list_of_terms());
+    return finish(0, "");
+  }
+  const Result<const CommandInfo*> command = command_registry().find(words[0]);
+  if (command.ok()) {
+    print_text(command_help(command_named_by(**command, words.subspan(1))));
+    return finish(0, "");
+  }
+  const std::string text = fmt::format("{}", fmt::join(words, " "));
+  if (const std::string term = term_help(text); !term.empty()) {
+    print_text(term);
+    return finish(0, "");
+  }
+  if (command.error().code == Errc::unsupported) return finish(command.error(), "");
+  return finish(unknown_term(text, plugin_names(command_registry())), "");
+}
+
 // Joins the job that a launcher started, and runs the command as one of its ranks. Only rank 0 prints, and
 // its exit code is the job's. The other ranks return 0, unless they cannot join the job.
 int finish_job(const CommandInfo& command, const std::vector<std::string>& argv) {
@@ -202,15 +231,10 @@ int main_program(const std::vector<std::string>& argv) {
     for (const std::string& tier : site_tier_names(command_registry().present())) print_text(tier + "\n");
     return finish(0, "");
   }
-  const bool wants_help = word == "help" || word == "--help" || word == "-h";
-  if (wants_help && argv.size() == 2) {
-    print_text(overview());
-    return finish(0, "");
-  }
-  const std::string& name = wants_help ? argv[2] : word;
-  const Result<const CommandInfo*> command = command_registry().find(name);
+  if (word == "help" || word == "--help" || word == "-h") return print_help(std::span(argv).subspan(2));
+  const Result<const CommandInfo*> command = command_registry().find(word);
   if (!command.ok()) return finish(command.error(), "");
-  if (wants_help || asks_for_help(std::span(argv).subspan(2))) {
+  if (asks_for_help(std::span(argv).subspan(2))) {
     print_text(command_help(command_named_by(**command, std::span(argv).subspan(2))));
     return finish(0, "");
   }

@@ -49,6 +49,7 @@ constexpr OptionSpec kTiersOptions[] = {
      .fallback = "1,4",
      .help = "number of clients per rank; one record per number",
      .group = "Probe",
+     .alias = "numjobs",
      .at_least = 1},
     {.name = "probe-size",
      .role = OptionRole::work,

@@ -22,6 +22,7 @@ inline constexpr OptionSpec kThreadsOption{
     .value = "N",
     .help = "number of worker threads (default: number of CPUs, at least 4)",
     .group = "Work",
+    .alias = "numjobs",
     .at_least = 1};
 
 // The number of threads: that of --threads, else that of worker_threads().

@@ -38,7 +38,10 @@ std::vector<fs::path> site_files() {
 
 void add_names(const CommandInfo& command, std::vector<std::string_view>& names) {
   for (const OptionTable table : tables_of(command))
-    for (const OptionSpec& spec : table) names.push_back(spec.name);
+    for (const OptionSpec& spec : table) {
+      names.push_back(spec.name);
+      if (spec.alias.size() > 1) names.push_back(spec.alias);
+    }
 }
 
 SiteNames known_names(std::span<const CommandInfo* const> all_commands) {
@@ -63,6 +66,15 @@ std::vector<OptionWord> flags_of_command(const CommandInfo& command, std::vector
   return words;
 }
 
+// Does what canonical_flags() does; an error names the file.
+Result<std::vector<OptionWord>> flags_with_own_names(const CommandInfo& command,
+                                                     std::span<const OptionWord> words,
+                                                     const fs::path& file) {
+  Result<std::vector<OptionWord>> flags = canonical_flags(command, words);
+  if (!flags.ok()) return make_error(flags.error().code, "in '{}': {}", file.string(), flags.error().what);
+  return flags;
+}
+
 }  // namespace
 
 Result<CommandLine> read_command_line(const CommandInfo& command, std::span<const std::string> words,
@@ -71,16 +83,19 @@ Result<CommandLine> read_command_line(const CommandInfo& command, std::span<cons
   SiteFile merged;    // values of all files; the first file with a value decides
   std::string files;  // the files that gave flags: "'a.yaml', 'b.yaml'"
   if (const std::string file = raw_value(words, "config"); !file.empty()) {
-    PENSTOCK_ASSIGN(merged.flags, read_config_file(file));
     files = fmt::format("'{}'", file);
+    PENSTOCK_ASSIGN(const std::vector<OptionWord> flags, read_config_file(file));
+    PENSTOCK_ASSIGN(merged.flags, flags_with_own_names(command, flags, file));
   }
   const bool read_site_files = std::find(words.begin(), words.end(), "--no-config") == words.end();
   for (const fs::path& path : read_site_files ? site_files() : std::vector<fs::path>()) {
     log(fmt::format("flags from {} (--no-config ignores it)", path.string()));
     PENSTOCK_ASSIGN(SiteFile site, read_site_file(path, command.name, known_names(all_commands)));
-    add_missing(site.flags, flags_of_command(command, std::move(site.defaults)));
-    add_missing(merged.flags, site.flags);
-    if (!site.flags.empty()) files += fmt::format("{}'{}'", files.empty() ? "" : ", ", path.string());
+    PENSTOCK_ASSIGN(std::vector<OptionWord> flags, flags_with_own_names(command, site.flags, path));
+    PENSTOCK_ASSIGN(std::vector<OptionWord> defaults, flags_with_own_names(command, site.defaults, path));
+    add_missing(flags, flags_of_command(command, std::move(defaults)));
+    add_missing(merged.flags, flags);
+    if (!flags.empty()) files += fmt::format("{}'{}'", files.empty() ? "" : ", ", path.string());
     add_missing(merged.tiers, site.tiers);
     if (merged.launcher.empty()) merged.launcher = std::move(site.launcher);
   }

@@ -51,6 +51,14 @@ std::string parameter_name(std::string_view option, OptionType type) {
   return type == OptionType::duration ? name + "_s" : name;
 }
 
+OptionWord with_own_name(const OptionSpec& option, OptionWord word) {
+  if (word.key == option.name) return word;
+  const bool has_unit = word.value.find_first_not_of("0123456789.") != std::string::npos;
+  if (word.key == option.alias && !has_unit && !word.value.empty()) word.value += option.alias_unit;
+  word.key = option.name;
+  return word;
+}
+
 Error unknown_name(std::string_view what, std::string_view word, const std::vector<std::string_view>& valid) {
   std::string text = fmt::format("unknown {} '{}'", what, word);
   const std::string_view nearest = nearest_name(word, valid);

@@ -48,6 +48,8 @@ struct OptionSpec {
   std::string_view group = "Options";  // the heading in --help under which this option is listed
   bool repeated = false;               // may be given more than once (text only)
   std::string_view alias = {};         // a second name for the option that users may know
+  // The unit of a number without a unit if the option is given by its alias: "s" for fio's --runtime 30.
+  std::string_view alias_unit = {};
   // smallest valid value, for integer, real, size, rate and members of a list
   int64_t at_least = INT64_MIN;
 };
@@ -59,6 +61,10 @@ struct OptionWord {
   std::string key;
   std::string value;
 };
+
+// Returns `word` with the option's own name as its key. If the key is the option's alias, a number without a
+// unit gets OptionSpec::alias_unit: "runtime" with "30" becomes "duration" with "30s".
+OptionWord with_own_name(const OptionSpec& option, OptionWord word);
 
 // The values of parsed options. It is a bug to read an option that the table lacks, or to read it by the
 // function for another type: an assert fails. The values never change after parse(), so any thread may read

@@ -241,21 +241,6 @@ std::string format_duration(std::chrono::nanoseconds duration) {
   return fmt::format("{:.1f} h", ns / 3600e9);
 }
 
-std::string format_count(uint64_t count) {
-  return grouped_digits(std::to_string(count));
-}
-
-std::string grouped_digits(std::string_view number) {
-  const size_t sign_chars = number.starts_with('-') ? 1 : 0;
-  const size_t point = std::min(number.find('.'), number.size());
-  std::string out;
-  for (size_t i = 0; i < number.size(); ++i) {
-    if (i > sign_chars && i < point && (point - i) % 3 == 0) out += ' ';
-    out += number[i];
-  }
-  return out;
-}
-
 std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names) {
   // The smallest number of steps from one word to the other (optimal string alignment). A step inserts,
   // deletes or changes a letter, or swaps two neighbouring letters.

@@ -38,10 +38,11 @@ std::string format_size(uint64_t bytes);
 // Does the same as format_size(), for any finite number of bytes. With `si` it uses powers of 1000: "1.8 GB".
 std::string scaled_size(double bytes, bool si);
 std::string format_duration(std::chrono::nanoseconds duration);
-// Groups digits by blanks, as in tables: 16384 becomes "16 384".
-std::string format_count(uint64_t count);
-// Groups the digits before the point of a number that is given as text: "-16384.5" becomes "-16 384.5".
-std::string grouped_digits(std::string_view number);
+// A count in a message or a log, where digits are not grouped, so that programs can read it. Tables have
+// format_count(count, output).
+inline std::string format_count(uint64_t count) {
+  return std::to_string(count);
+}
 
 // The name in `names` that is nearest to `word` by edit distance; "" if no name is near enough.
 std::string_view nearest_name(std::string_view word, const std::vector<std::string_view>& names);

@@ -1,6 +1,6 @@
-# cmake -D ASSETS=name=file;... [-D VERSION=...] -D HEADER=... -D NAMESPACE=... -D OUTPUT=assets.cpp -P embed_assets.cmake
-# Writes each file as a raw string literal of the names that HEADER declares. An asset stands inside a <script> or <style> element of the page, so it must
-# not contain the end of one.
+# cmake -D ASSETS=name=file;... [-D VERSION=...] [-D PLAIN_TEXT=ON] -D HEADER=... -D NAMESPACE=... -D OUTPUT=assets.cpp -P embed_assets.cmake
+# Writes each file as a raw string literal of the names that HEADER declares. An asset is put inside a <script> or <style> element of a page, so it
+# must not contain the end of one, unless PLAIN_TEXT says that no page gets it.
 set(out "// Written by CMake from the files of pages and the chart library.\n")
 string(APPEND out "#include \"${HEADER}\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n")
 string(APPEND out "namespace ${NAMESPACE} {\n\n")
@@ -13,7 +13,11 @@ foreach(asset IN LISTS ASSETS)
   if(file)
     file(READ "${file}" text)
     string(TOLOWER "${text}" lower)
-    foreach(end "</script" "</style" "<!--")
+    set(ends "</script" "</style" "<!--")
+    if(PLAIN_TEXT)
+      set(ends "")
+    endif()
+    foreach(end IN LISTS ends)
       string(FIND "${lower}" "${end}" at)
       if(NOT at EQUAL -1)
         message(FATAL_ERROR "${file} contains '${end}' and cannot be embedded in a page")

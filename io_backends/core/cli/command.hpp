@@ -21,6 +21,9 @@ namespace penstock {
 struct Output {
   bool json = false;
   bool si_units = false;  // true: print MB/s instead of MiB/s
+  // true: group the digits of numbers by commas, "16,384". The text goes to a terminal or into a document, so
+  // no program reads it.
+  bool groups_digits = false;
   bool progress = false;  // true: show progress (stderr is a terminal, or --progress is `always`)
 };
 

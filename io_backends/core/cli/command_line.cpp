@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
 #include <CLI/CLI.hpp>
 
+#include "io_backends/core/cli/foreign_flags.hpp"
+#include "io_backends/core/cli/glossary.hpp"
 #include "io_backends/core/json.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/core/units.hpp"
@@ -18,17 +21,18 @@ constexpr size_t kHelpWidth = 110;
 constexpr size_t kHelpIndent = 32;
 constexpr int kManyArguments = 1 << 20;  // a limit that no command line reaches
 
-std::string flag_names(const OptionSpec& spec) {
-  std::string names = fmt::format("--{}", spec.name);
-  if (!spec.alias.empty()) names += fmt::format(",{}{}", spec.alias.size() == 1 ? "-" : "--", spec.alias);
-  return names;
-}
-
-// The values of one option (`spec`) that CLI11 found on the command line.
+// The values of one option (`spec`) that CLI11 found on the command line. An option with a long alias has two
+// rows until merge_aliases(): the value may depend on the name.
 struct Collected {
   const OptionSpec* spec = nullptr;
+  bool by_alias = false;
   std::vector<std::string> values = {};
   bool flag_given = false;
+
+  std::string flag_names() const {
+    if (by_alias) return fmt::format("--{}", spec->alias);
+    return fmt::format("--{}{}", spec->name, spec->alias.size() == 1 ? fmt::format(",-{}", spec->alias) : "");
+  }
 
   bool given_on_line() const { return flag_given || !values.empty(); }
 };
@@ -40,12 +44,39 @@ const Collected* find_row(const std::vector<Collected>& rows, std::string_view n
   return row == rows.end() ? nullptr : &*row;
 }
 
+Error both_names_error(const OptionSpec& spec) {
+  return make_error(Errc::invalid_argument, "--{} and --{} are the same option: give one of them", spec.alias,
+                    spec.name);
+}
+
+// Moves the values of each row of an alias to the row of the option's own name, and removes the alias's row.
+Result<void> merge_aliases(std::vector<Collected>& rows) {
+  for (Collected& row : rows) {
+    if (!row.by_alias || !row.given_on_line()) continue;
+    const auto own_row = std::find_if(rows.begin(), rows.end(), [&](const Collected& each) {
+      return !each.by_alias && each.spec == row.spec;
+    });
+    if (own_row->given_on_line() && !row.spec->repeated) return both_names_error(*row.spec);
+    own_row->flag_given = own_row->flag_given || row.flag_given;
+    for (std::string& value : row.values)
+      own_row->values.push_back(
+          with_own_name(*row.spec, {std::string(row.spec->alias), std::move(value)}).value);
+  }
+  std::erase_if(rows, [](const Collected& row) { return row.by_alias; });
+  return success();
+}
+
 Error wrong_usage(const CommandInfo& command, std::string_view why) {
   return make_error(Errc::invalid_argument, "{}; usage: {} (for help: penstock {} --help)", why,
                     command.synopsis, command.name);
 }
 
 Error unknown_flag(const CommandInfo& command, const std::string& word) {
+  if (const std::string advice = foreign_flag_advice(command, word); !advice.empty())
+    return make_error(
+        Errc::invalid_argument,
+        "'penstock {0}' has no option '{1}'; did you mean: {2}? (penstock {0} --help lists all)",
+        command.name, word.substr(0, word.find('=')), advice);
   std::vector<std::string> flags;
   for (const OptionSpec* spec : options_of(command)) {
     flags.push_back(fmt::format("--{}", spec->name));
@@ -107,13 +138,11 @@ Result<void> keep_own_rows(const CommandInfo& command, const CommandInfo& subcom
   return success();
 }
 
-// Converts the flags of a configuration file to those of the command line. min_time becomes min-time. A YAML
-// sequence becomes one list ("1,2,4"), or one flag for each value if the option may be repeated.
-std::vector<OptionWord> normalized_flags(const std::vector<Collected>& rows,
-                                         std::span<const OptionWord> config) {
+// Converts the values of a YAML sequence in a configuration file to one list ("1,2,4"), or to one flag for
+// each value if the option may be repeated.
+std::vector<OptionWord> joined_flags(const std::vector<Collected>& rows, std::vector<OptionWord> config) {
   std::vector<OptionWord> words;
-  for (OptionWord word : config) {
-    std::replace(word.key.begin(), word.key.end(), '_', '-');
+  for (OptionWord& word : config) {
     const Collected* const row = find_row(rows, word.key);
     const bool joins_values = row != nullptr && !row->spec->repeated;
     if (joins_values && !words.empty() && words.back().key == word.key)
@@ -167,7 +196,8 @@ Result<Options> options_from(const CommandInfo& command, const CommandInfo& sele
     if (row.flag_given) given_options.push_back({std::string(row.spec->name), "1"});
     for (const std::string& value : row.values) given_options.push_back({std::string(row.spec->name), value});
   }
-  for (OptionWord& word : normalized_flags(rows, config)) {
+  PENSTOCK_ASSIGN(std::vector<OptionWord> flags, canonical_flags(command, config));
+  for (OptionWord& word : joined_flags(rows, std::move(flags))) {
     const Collected* const row = find_row(rows, word.key);
     const bool of_another_subcommand = row == nullptr && find_option(command, word.key) != nullptr;
     const bool given_on_line = row != nullptr && row->given_on_line();
@@ -175,24 +205,6 @@ Result<Options> options_from(const CommandInfo& command, const CommandInfo& sele
   }
   if (command.measures) PENSTOCK_TRY(check_single_numbers(command, arguments, rows, given_options));
   return Options::parse(tables_of(selected), given_options, Options::kOnCommandLine);
-}
-
-void append_wrapped(std::string& out, std::string_view text, size_t indent) {
-  size_t column = indent;
-  while (!text.empty()) {
-    const std::string_view word = take_part(text, ' ');
-    if (column > indent && column + 1 + word.size() > kHelpWidth) {
-      out += '\n';
-      out.append(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-  }
-  out += '\n';
 }
 
 void describe_option(std::string& out, const OptionSpec& spec) {
@@ -215,6 +227,24 @@ void describe_option(std::string& out, const OptionSpec& spec) {
 }
 
 }  // namespace
+
+void append_wrapped(std::string& out, std::string_view text, size_t indent) {
+  size_t column = indent;
+  while (!text.empty()) {
+    const std::string_view word = take_part(text, ' ');
+    if (column > indent && column + 1 + word.size() > kHelpWidth) {
+      out += '\n';
+      out.append(indent, ' ');
+      column = indent;
+    } else if (column > indent) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += word.size();
+  }
+  out += '\n';
+}
 
 std::vector<OptionTable> tables_of(const CommandInfo& command) {
   std::vector<OptionTable> tables;
@@ -262,18 +292,36 @@ const OptionSpec* find_option(const CommandInfo& command, std::string_view name)
   return nullptr;
 }
 
+Result<std::vector<OptionWord>> canonical_flags(const CommandInfo& command,
+                                                std::span<const OptionWord> flags) {
+  std::vector<OptionWord> words;
+  std::map<std::string, std::string> names;  // the option's own name -> the name in `flags`
+  for (OptionWord word : flags) {
+    std::replace(word.key.begin(), word.key.end(), '_', '-');
+    const OptionSpec* const spec = find_option(command, word.key);
+    const std::string name = word.key;
+    if (spec != nullptr) word = with_own_name(*spec, std::move(word));
+    if (names.try_emplace(word.key, name).first->second != name) return both_names_error(*spec);
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
 Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<const std::string> words,
                                        std::span<const OptionWord> config) {
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
   std::vector<Collected> rows;
-  for (const OptionSpec* spec : all_options(command)) rows.push_back({.spec = spec});
+  for (const OptionSpec* spec : all_options(command)) {
+    rows.push_back({.spec = spec});
+    if (spec->alias.size() > 1) rows.push_back({.spec = spec, .by_alias = true});
+  }
   for (Collected& row : rows) {
     if (row.spec->type == OptionType::flag) {
-      app.add_flag(flag_names(*row.spec), row.flag_given);
+      app.add_flag(row.flag_names(), row.flag_given);
     } else {
-      app.add_option(flag_names(*row.spec), row.values)
+      app.add_option(row.flag_names(), row.values)
           ->expected(1)
           ->allow_extra_args(false)
           ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -290,6 +338,7 @@ Result<CommandLine> parse_command_line(const CommandInfo& command, std::span<con
     PENSTOCK_TRY(check_flags(command, words));
     return wrong_usage(command_named_by(command, words), error.what());
   }
+  PENSTOCK_TRY(merge_aliases(rows));
   const std::vector<std::string> arguments = line.arguments;
   if (command.subcommands != nullptr && !line.arguments.empty()) {
     PENSTOCK_ASSIGN(line.command, find_subcommand(command, line.arguments[0]));
@@ -347,6 +396,8 @@ std::string command_help(const CommandInfo& command) {
     for (const OptionSpec* spec : options)
       if (spec->group == group) describe_option(out, *spec);
   }
+  if (const std::string term = term_help(command.name); !term.empty())
+    out += fmt::format("\nGlossary:\n{}", term);
   return out;
 }
 

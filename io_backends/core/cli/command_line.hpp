@@ -44,6 +44,11 @@ std::vector<const OptionSpec*> all_options(const CommandInfo& command);
 // The first row with this name or alias in tables_of(command); null if none exists.
 const OptionSpec* find_option(const CommandInfo& command, std::string_view name);
 
+// Returns flags of a configuration file or a sweep with the options' own names: min_time becomes min-time,
+// and fio's numjobs becomes threads. An unknown name is unchanged. Fails if an option has both of its names.
+Result<std::vector<OptionWord>> canonical_flags(const CommandInfo& command,
+                                                std::span<const OptionWord> flags);
+
 // Parses the words after the command's name. `config`: the flags of a configuration file. Such a flag counts
 // only if the command line does not have it. Flags of other subcommands in `config` are ignored.
 // Errors: an unknown flag (the error names the nearest valid flag and lists all); too few or too many
@@ -61,7 +66,12 @@ const CommandInfo& command_named_by(const CommandInfo& command, std::span<const 
 // Returns the value of --NAME; `words` need not be parsed yet. "" if they do not contain the option.
 std::string raw_value(std::span<const std::string> words, std::string_view name);
 
-// Returns the help text: synopsis, examples, subcommands, and options grouped by task.
+// Appends `text` and a newline. Lines after the first begin with `indent` blanks. Breaks lines at blanks, so
+// that they fit into the width of a help text.
+void append_wrapped(std::string& out, std::string_view text, size_t indent);
+
+// Returns the help text: synopsis, examples, subcommands, options grouped by task, and the term of the
+// glossary that has the command's name, if there is one.
 std::string command_help(const CommandInfo& command);
 
 }  // namespace penstock

@@ -131,5 +131,80 @@ TEST(Subcommand, HelpShowsOnlyItsOwnOptions) {
   EXPECT_EQ(all.find("--keep"), std::string::npos);
 }
 
+constexpr OptionSpec kReadOptions[] = {
+    {.name = "threads",
+     .type = OptionType::list,
+     .value = "LIST",
+     .fallback = "1",
+     .help = "workers",
+     .alias = "numjobs"},
+    {.name = "duration",
+     .type = OptionType::duration,
+     .value = "TIME",
+     .help = "how long",
+     .alias = "runtime",
+     .alias_unit = "s"},
+    {.name = "block", .type = OptionType::size, .value = "SIZE", .help = "bytes", .alias = "bs"},
+    {.name = "repeat", .type = OptionType::integer, .value = "N", .fallback = "3", .help = "repeats"},
+    {.name = "tier", .value = "TIER", .help = "where", .repeated = true},
+};
+constexpr CommandInfo kReader{.name = "reader",
+                              .summary = "reads it",
+                              .options = kReadOptions,
+                              .synopsis = "penstock reader",
+                              .examples = {"one"}};
+
+Result<CommandLine> read_with(const std::vector<std::string>& words,
+                              const std::vector<OptionWord>& config = {}) {
+  return parse_command_line(kReader, words, config);
+}
+
+TEST(Alias, MeansItsOption) {
+  const auto line = read_with({"--numjobs=1,4", "--bs", "4k", "--runtime", "30"});
+  ASSERT_OK(line);
+  EXPECT_EQ(line->options.list("threads"), (std::vector<uint64_t>{1, 4}));
+  EXPECT_EQ(line->options.size("block"), 4096U);
+  EXPECT_EQ(line->options.duration("duration"), std::chrono::seconds(30));
+  EXPECT_EQ(read_with({"--runtime", "1.5"})->options.duration("duration"), std::chrono::milliseconds(1500));
+  EXPECT_EQ(read_with({"--runtime", "2m"})->options.duration("duration"), std::chrono::minutes(2));
+}
+
+TEST(Alias, OnlyItsNameTakesANumberWithoutAUnit) {
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"--duration", "30"}), "--duration");
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"--runtime", "soon"}), "soon");
+}
+
+TEST(Alias, AndNameTogetherAreRefused) {
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"--bs", "4k", "--block", "8k"}),
+              "--bs and --block are the same option");
+  EXPECT_ERRC(Errc::invalid_argument, read_with({}, {{"bs", "4k"}, {"block", "8k"}}),
+              "--bs and --block are the same option");
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"--bs", "4k", "--bs", "8k"}), "--block is given twice");
+}
+
+TEST(Alias, CountsInAConfigurationFile) {
+  const std::vector<OptionWord> config{{"numjobs", "1"}, {"numjobs", "2"}, {"runtime", "7"}};
+  const auto line = read_with({}, config);
+  ASSERT_OK(line);
+  EXPECT_EQ(line->options.list("threads"), (std::vector<uint64_t>{1, 2}));
+  EXPECT_EQ(line->options.duration("duration"), std::chrono::seconds(7));
+  EXPECT_EQ(read_with({"--threads", "8"}, config)->options.list("threads"), std::vector<uint64_t>{8})
+      << "a flag of the command line wins, whatever its name";
+}
+
+TEST(Alias, IsInTheHelpNextToItsOption) {
+  const std::string help = command_help(kReader);
+  EXPECT_NE(help.find("--block, --bs SIZE"), std::string::npos);
+  EXPECT_NE(help.find("--duration, --runtime TIME"), std::string::npos);
+}
+
+TEST(ForeignFlag, LeadsToTheOptionThatDoesTheSame) {
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"--iterations", "3"}), "--repeat N");
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"--direct=1"}), "--tier posix:PATH,direct=1");
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"-t", "4k"}), "IOR's -t is --block SIZE");
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"-t4k"}), "elbencho's -t is --threads N");
+  EXPECT_ERRC(Errc::invalid_argument, read_with({"--rw=read"}), "unknown option") << "it has no --order";
+}
+
 }  // namespace
 }  // namespace penstock

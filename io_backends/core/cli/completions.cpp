@@ -5,6 +5,7 @@
 #include <array>
 
 #include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/cli/glossary.hpp"
 #include "io_backends/core/cli/manuals.hpp"
 #include "io_backends/core/text.hpp"
 
@@ -90,7 +91,7 @@ constexpr std::string_view kBashTail = R"bash(_penstock() {
   fi
   command=${COMP_WORDS[1]}
   if [[ $command == help ]]; then
-    _penstock_choices "$(_penstock_commands)"
+    _penstock_choices "$(_penstock_commands) $(_penstock_terms)"
     return
   fi
   for ((i = 2; i < COMP_CWORD; i++)); do
@@ -216,8 +217,11 @@ std::string bash_completion(const std::vector<const CommandInfo*>& commands,
           : fmt::format(
                 "_penstock_has_subcommand() {{\n  case $1 in\n    {}) return 0 ;;\n  esac\n  return 1\n}}\n",
                 subcommands);
-  return fmt::format("{}_penstock_commands() {{ echo '{}'; }}\n{}  esac\n}}\n{}  esac\n}}\n{}{}{}", kBashHead,
-                     names, flags, first_arguments, has_subcommand, bash_values(commands), kBashTail);
+  return fmt::format(
+      "{}_penstock_commands() {{ echo '{}'; }}\n_penstock_terms() {{ echo '{}'; }}\n{}  esac\n}}\n{}  "
+      "esac\n}}\n{}{}{}",
+      kBashHead, names, fmt::join(terms_to_complete(), " "), flags, first_arguments, has_subcommand,
+      bash_values(commands), kBashTail);
 }
 
 std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
@@ -229,9 +233,10 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
       "_penstock() {\n";
   add_zsh_commands(out, "commands", "  ", commands);
   out +=
-      "    'help:explain a command'\n  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    "
-      "return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n    "
-      "help) _describe command commands ;;\n";
+      "    'help:explain a command or a term'\n  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    "
+      "return\n  fi\n  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n"
+      "    help)\n      _describe command commands\n";
+  out += fmt::format("      compadd {}\n      ;;\n", fmt::join(terms_to_complete(), " "));
   for (const CommandInfo* command : commands) {
     out += fmt::format("    {})\n", command->name);
     if (command->subcommands != nullptr) {
@@ -250,7 +255,9 @@ std::string zsh_completion(const std::vector<const CommandInfo*>& commands,
 std::string fish_completion(const std::vector<const CommandInfo*>& commands,
                             const ArgumentChoices& arguments) {
   std::string out = "# Written by penstock from its option tables.\n";
-  out += "complete -c penstock -n __fish_use_subcommand -f -a help -d 'explain a command'\n";
+  out += "complete -c penstock -n __fish_use_subcommand -f -a help -d 'explain a command or a term'\n";
+  out += fmt::format("complete -c penstock -n '__fish_seen_subcommand_from help' -f -a '{}'\n",
+                     fmt::join(terms_to_complete(), " "));
   for (const CommandInfo* command : commands)
     out += fmt::format("complete -c penstock -n __fish_use_subcommand -f -a {} -d '{}'\n", command->name,
                        fish_text(command->summary));

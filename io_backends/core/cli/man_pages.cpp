@@ -2,6 +2,7 @@
 
 #include "io_backends/core/build_info.hpp"
 #include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/cli/glossary.hpp"
 #include "io_backends/core/cli/manuals.hpp"
 #include "io_backends/core/text.hpp"
 
@@ -104,6 +105,7 @@ std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std
       "generates training data, reads it from each storage tier, and reports how fast each tier is", date);
   page +=
       ".SH SYNOPSIS\n\\fBpenstock\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]\n.br\n"
+      "\\fBpenstock help\\fR [\\fICOMMAND\\fR|\\fITERM\\fR]\n.br\n"
       "\\fBpenstock\\fR \\fB\\-\\-version\\fR [\\fB\\-\\-json\\fR]\n";
   add_commands(page, "COMMANDS", commands);
   page +=
@@ -113,6 +115,9 @@ std::string man_page_of_all(const std::vector<const CommandInfo*>& commands, std
       "name of the site files.\n";
   page += kFilesSection;
   page += kExitStatusSection;
+  page += ".SH TERMS\n";
+  for (const GlossaryTerm& term : glossary())
+    page += fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff_text(term.name), roff_text(term.meaning));
   page += ".SH SEE ALSO\n";
   add_references(page, commands);
   return page;

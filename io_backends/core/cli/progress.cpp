@@ -69,6 +69,11 @@ void Progress::set_note(std::string_view note) {
   draw(true);
 }
 
+std::string_view Progress::unit_for(uint64_t count) const {
+  const bool is_singular = count == 1 && unit_.ends_with('s');
+  return std::string_view(unit_).substr(0, unit_.size() - (is_singular ? 1 : 0));
+}
+
 void Progress::draw(bool force) {
   const int64_t now = now_ns();
   int64_t due_ns = next_draw_ns_.load(std::memory_order_relaxed);
@@ -84,16 +89,16 @@ void Progress::draw(bool force) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   std::string line = fmt::format("{}{}: ", kEraseLine, title_);
   if (total_ > 0) {
-    line += fmt::format("{} of {} {}", format_count(done_items), format_count(total_), unit_);
+    line += fmt::format("{} of {} {}", format_count(done_items), format_count(total_), unit_for(total_));
     line += fmt::format("  {:3.0f}%", 100.0 * double(done_items) / double(total_));
     if (done_items > 0 && done_items < total_ && seconds > 1.0) {
       const double left_s = seconds * double(total_ - done_items) / double(done_items);
       line += fmt::format("  {:.0f} s left", left_s);
     }
   } else if (done_items > 0) {
-    line += fmt::format("{} {}", format_count(done_items), unit_);
+    line += fmt::format("{} {}", format_count(done_items), unit_for(done_items));
   }
-  if (!note_.empty()) line += "  " + note_;
+  if (!note_.empty()) line += (line.ends_with(": ") ? "" : "  ") + note_;
   std::fwrite(line.data(), 1, line.size(), stderr);
   terminal.progress_shown = true;
 }

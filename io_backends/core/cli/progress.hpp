@@ -28,6 +28,7 @@ class Progress {
 
  private:
   void draw(bool force);
+  std::string_view unit_for(uint64_t count) const;  // without its "s" for 1
 
   const bool shown_;
   const std::string title_;

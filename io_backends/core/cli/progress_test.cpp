@@ -18,6 +18,20 @@ TEST(Progress, AWarningHasALineOfItsOwn) {
   EXPECT_TRUE(out.ends_with("\r\x1b[K")) << "wiped in the end";
 }
 
+TEST(Progress, OneHasNoPlural) {
+  testing::internal::CaptureStderr();
+  {
+    Progress counted(true, "copy", 0, "files");
+    counted.advance(1);
+    counted.set_note("a");
+    Progress noted(true, "sweep", 0, "");
+    noted.set_note("1 of 4 turns");
+  }
+  const std::string out = testing::internal::GetCapturedStderr();
+  EXPECT_NE(out.find("copy: 1 file  a"), std::string::npos) << out;
+  EXPECT_NE(out.find("sweep: 1 of 4 turns"), std::string::npos) << out;
+}
+
 TEST(Progress, ANameCannotAddALine) {
   testing::internal::CaptureStderr();
   warn("cannot read 'a\nb\x1b[2K\xff'");

@@ -57,20 +57,38 @@ std::string_view rate_unit(const Output& output) {
 }
 
 std::string format_rate(double bytes_per_s, const Output& output) {
-  return format_number(bytes_per_s / (output.si_units ? 1e6 : 1048576.0));
+  return format_number(bytes_per_s / (output.si_units ? 1e6 : 1048576.0), output);
 }
 
 std::string format_bytes(double bytes, const Output& output) {
   if (!std::isfinite(bytes)) return "-";
-  return scaled_size(bytes, output.si_units);
+  const std::string text = scaled_size(bytes, output.si_units);
+  const size_t number_chars = text.find(' ');
+  return digits_text(text.substr(0, number_chars), output) + text.substr(std::min(number_chars, text.size()));
+}
+
+std::string digits_text(std::string number, const Output& output) {
+  if (!output.groups_digits) return number;
+  const size_t sign_chars = number.starts_with('-') ? 1 : 0;
+  for (size_t at = std::min(number.find('.'), number.size()); at > sign_chars + 3;)
+    number.insert(at -= 3, 1, ',');
+  return number;
+}
+
+std::string format_count(uint64_t count, const Output& output) {
+  return digits_text(std::to_string(count), output);
 }
 
 std::string format_number(double value) {
+  return format_number(value, Output{});
+}
+
+std::string format_number(double value, const Output& output) {
   if (!std::isfinite(value)) return "-";
   const double magnitude = std::abs(value);
   if (magnitude == 0) return "0";
   if (magnitude >= 1e15) return fmt::format("{:.3g}", value);
-  if (magnitude >= 999.95) return grouped_digits(fmt::format("{:.0f}", value));
+  if (magnitude >= 999.95) return digits_text(fmt::format("{:.0f}", value), output);
   if (magnitude >= 9.995) return fmt::format("{:.1f}", value);
   if (magnitude >= 0.0995) return fmt::format("{:.2f}", value);
   return fmt::format("{:.2g}", value);
@@ -81,9 +99,7 @@ std::string format_percent(double fraction) {
   const double percent = fraction * 100;
   if (std::abs(percent) >= 0.05 && std::abs(percent) < 1) return fmt::format("{:.1f}%", percent);
   if (percent >= 99.5 && percent < 99.995) return fmt::format("{:.{}f}%", percent, percent < 99.95 ? 1 : 2);
-  return (std::abs(percent) >= 1e15 ? fmt::format("{:.3g}", percent)
-                                    : grouped_digits(fmt::format("{:.0f}", percent))) +
-         "%";
+  return (std::abs(percent) >= 1e15 ? fmt::format("{:.3g}", percent) : fmt::format("{:.0f}", percent)) + "%";
 }
 
 std::string format_percent_apart(double fraction, double other) {
@@ -98,14 +114,22 @@ std::string format_percent_apart(double fraction, double other) {
 }
 
 std::string format_ratio(double ratio) {
+  return format_ratio(ratio, Output{});
+}
+
+std::string format_ratio(double ratio, const Output& output) {
   if (!std::isfinite(ratio)) return "-";
   return (std::abs(ratio) >= 1e15 ? fmt::format("{:.3g}", ratio)
-                                  : grouped_digits(fmt::format("{:.2f}", ratio))) +
+                                  : digits_text(fmt::format("{:.2f}", ratio), output)) +
          "x";
 }
 
 std::string format_ms(double ns) {
-  return format_number(ns / 1e6);
+  return format_ms(ns, Output{});
+}
+
+std::string format_ms(double ns, const Output& output) {
+  return format_number(ns / 1e6, output);
 }
 
 std::string format_seconds(double seconds) {
