@@ -204,18 +204,20 @@ std::string describe_origin(const ManifestFacts& facts) {
 }
 
 // A text about the labels. `from_folders` is the number of samples whose label is the name of their folder.
-std::string describe_labels(const ManifestFacts& facts, const Description& found, uint64_t from_folders) {
+std::string describe_labels(const ManifestFacts& facts, const Description& found, uint64_t from_folders,
+                            const Output& output) {
   if (found.labels_used == 0) return "none";
-  const std::string most = count_of(found.most_per_label, "sample");
+  const std::string most = count_of(found.most_per_label, "sample", output);
   std::string text = found.fewest_per_label == found.most_per_label
-                         ? fmt::format("{}, {} each", format_count(found.labels_used), most)
-                         : fmt::format("{}, {} to {} each", format_count(found.labels_used),
-                                       format_count(found.fewest_per_label), most);
+                         ? fmt::format("{}, {} each", format_count(found.labels_used, output), most)
+                         : fmt::format("{}, {} to {} each", format_count(found.labels_used, output),
+                                       format_count(found.fewest_per_label, output), most);
   if (facts.label_names.size() > found.labels_used)
-    text += fmt::format("; {} without samples", format_count(facts.label_names.size() - found.labels_used));
+    text += fmt::format("; {} without samples",
+                        format_count(facts.label_names.size() - found.labels_used, output));
   if (found.unlabelled_samples > 0)
-    text += fmt::format("; {} without a label", count_of(found.unlabelled_samples, "sample"));
-  if (from_folders > 0) text += fmt::format("; by folder name: {}", format_count(from_folders));
+    text += fmt::format("; {} without a label", count_of(found.unlabelled_samples, "sample", output));
+  if (from_folders > 0) text += fmt::format("; by folder name: {}", format_count(from_folders, output));
   return text;
 }
 
@@ -228,23 +230,25 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
                                   corpus.tier.name)});
   facts.row({"source", describe_origin(manifest.facts())});
   facts.row(
-      {"samples", fmt::format("{} {} in {} ({}{})", format_count(manifest.samples()), manifest.facts().codec,
-                              count_of(manifest.objects(), "object"), manifest.facts().format,
-                              links == 0 ? "" : fmt::format("; by link: {}", format_count(links)))});
-  if (corpus.scan) facts.row({"extensions", extensions_text(count_extensions(manifest))});
-  facts.row({"bytes", fmt::format("{} ({} bytes)", bytes(double(found.bytes)), format_count(found.bytes))});
+      {"samples",
+       fmt::format("{} {} in {} ({}{})", format_count(manifest.samples(), output), manifest.facts().codec,
+                   count_of(manifest.objects(), "object", output), manifest.facts().format,
+                   links == 0 ? "" : fmt::format("; by link: {}", format_count(links, output)))});
+  if (corpus.scan) facts.row({"extensions", extensions_text(count_extensions(manifest), output)});
+  facts.row(
+      {"bytes", fmt::format("{} ({})", bytes(double(found.bytes)), count_of(found.bytes, "byte", output))});
   if (found.samples_in_forms > 0)
     facts.row(
         {"stored",
          fmt::format("{0} in compressed streams or chunks; on average, reading {2} of sample fetches {1}",
-                     count_of(found.samples_in_forms, "sample"),
+                     count_of(found.samples_in_forms, "sample", output),
                      bytes(double(found.fetched_bytes) / double(found.samples_in_forms)),
                      bytes(double(found.bytes_in_forms) / double(found.samples_in_forms)))});
   if (corpus.scan && !corpus.scan->array.empty())
     facts.row({"array", printable(corpus.scan->array) +
                             (corpus.scan->array_names_differ ? ", and others in other objects" : "")});
   facts.row({"labels", describe_labels(manifest.facts(), found,
-                                       corpus.scan ? corpus.scan->folder_labelled_samples : 0)});
+                                       corpus.scan ? corpus.scan->folder_labelled_samples : 0, output)});
   facts.row({"checksums", !manifest.facts().checksums         ? "none"
                           : manifest.facts().object_checksums ? "CRC32C of every sample and of every object"
                                                               : "CRC32C of every sample"});
@@ -278,7 +282,7 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
     histogram.row({bin.from_bytes == 0 ? "empty"
                                        : fmt::format("{} to {}", format_size(bin.from_bytes),
                                                      format_size(bin.from_bytes * 2)),
-                   format_count(bin.count), format_percent(share), std::string(bar, '#')});
+                   format_count(bin.count, output), format_percent(share), std::string(bar, '#')});
   }
   print_text("\n" + histogram.text());
 }
@@ -358,8 +362,8 @@ Result<void> check_is_no_object(Corpus& corpus, const std::string& file, std::st
     if (corpus.manifest.object_name(i, scratch) == name)
       return make_error(
           Errc::invalid_argument,
-          "'{}' is an object of the data set, and --{} does not replace those: name a file outside '{}'", file,
-          option, corpus.tier.root);
+          "'{}' is an object of the data set, and --{} does not replace those: name a file outside '{}'",
+          file, option, corpus.tier.root);
   return success();
 }
 
@@ -457,10 +461,11 @@ Result<int> run_describe(const CommandContext& context) {
                                               .seed = uint64_t(options.integer("seed")),
                                               .progress = context.output.progress}));
     if (content->unreadable_samples > 0)
-      warn(fmt::format("{} of {} samples could not be read and were skipped; the first: {}",
-                       format_count(content->unreadable_samples),
-                       format_count(content->samples + content->empty_samples + content->unreadable_samples),
-                       content->first_failure));
+      warn(fmt::format(
+          "{} of {} could not be read and were skipped; the first: {}",
+          format_count(content->unreadable_samples),
+          count_of(content->samples + content->empty_samples + content->unreadable_samples, "sample"),
+          content->first_failure));
   }
   if (context.output.json) {
     print_json(to_json(corpus, found, content, bad));

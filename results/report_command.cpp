@@ -231,7 +231,7 @@ Result<int> run_report(const CommandContext& context) {
     if (context.output.json)
       fmt::print("{}\n", Json{{"report", output.string()}, {"records", set.records.size()}}.dump());
     else
-      fmt::print("{}: {} records\n", output.string(), set.records.size());
+      fmt::print("{}: {}\n", output.string(), count_of(set.records.size(), "record"));
     return 0;
   }
   PENSTOCK_ASSIGN(const std::vector<report::NamedComparison> comparisons,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "benchmarks/probe/probe_metrics.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
@@ -29,7 +30,7 @@ std::string ranks_text(const Record& record, const std::string& tier, const std:
                        const Output& output) {
   const Json& clients = record.parameters["threads"];
   const std::string difference = rank_difference_text(
-      fmt::format("{}, {} client{}, {}: the ranks", tier, clients.dump(), clients == 1 ? "" : "s", probe),
+      fmt::format("{}, {}, {}: the ranks", tier, count_of(clients.get<uint64_t>(), "client"), probe),
       rank_rates(record, probe + "."), output);
   return difference.empty() ? "" : difference + "\n";
 }
@@ -150,7 +151,7 @@ std::string probe_table(std::span<const Record> records, const Output& output) {
       const auto byte_rate = record.metrics.find(probe + ".bytes_per_s");
       table.row({tier, clients, probe,
                  byte_rate == record.metrics.end() ? "-" : format_rate(byte_rate->second.value(), output),
-                 format_number(record.metrics.at(probe + ".ops_per_s").value()),
+                 format_number(record.metrics.at(probe + ".ops_per_s").value(), output),
                  spread_text(record.metrics.at(probe + ".ops_per_s")), remarks_of(record, probe)});
     }
     if (probes.empty()) table.row({tier, clients, "-", "-", "-", "-", verdict + ": " + record.reason});

@@ -14,6 +14,7 @@
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/probe_folder.hpp"
@@ -417,8 +418,7 @@ class TierProbe {
   }
 
   void show_progress(const ProbeCell& cell, std::string_view what) const {
-    if (note_)
-      note_(fmt::format("{}, {} client{}: {}", tier_.name, cell.clients, cell.clients == 1 ? "" : "s", what));
+    if (note_) note_(fmt::format("{}, {}: {}", tier_.name, count_of(cell.clients, "client"), what));
   }
 
   Tier& tier_;

@@ -81,11 +81,11 @@ bool has_numbered_name(const Record& record, std::span<const Record> records) {
 }
 
 // Formats a latency in ms, or in us.
-std::string latency_ms(double ns) {
-  return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns);
+std::string latency_ms(double ns, const Output& output) {
+  return ns < 1e5 ? fmt::format("{:.3f}", ns * 1e-6) : format_ms(ns, output);
 }
-std::string latency_us(double ns) {
-  return ns < 1e5 ? fmt::format("{:.2f}", ns * 1e-3) : fmt::format("{:.0f}", ns * 1e-3);
+std::string latency_us(double ns, const Output& output) {
+  return ns < 1e5 ? fmt::format("{:.2f}", ns * 1e-3) : digits_text(fmt::format("{:.0f}", ns * 1e-3), output);
 }
 
 // Whether a table shows latencies in us: a read from the page cache may take less than 0.001 ms.
@@ -114,13 +114,13 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
   const std::string codec = manifest.facts().codec.empty() ? "" : upper_case(manifest.facts().codec) + " ";
   const BlockRest rest = rest_of_blocks(manifest);
   std::string contents = manifest.one_object_per_sample()
-                             ? count_of(manifest.samples(), codec + "file")
-                             : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample"),
-                                           count_of(manifest.objects(), "object"));
+                             ? count_of(manifest.samples(), codec + "file", output)
+                             : fmt::format("{} in {}", count_of(manifest.samples(), codec + "sample", output),
+                                           count_of(manifest.objects(), "object", output));
   if (rest.bytes > 0)
-    contents =
-        fmt::format("{} in {} of {}", count_of(manifest.samples(), "block"),
-                    format_count(manifest.objects() - rest.objects), count_of(manifest.objects(), "object"));
+    contents = fmt::format("{} in {} of {}", count_of(manifest.samples(), "block", output),
+                           format_count(manifest.objects() - rest.objects, output),
+                           count_of(manifest.objects(), "object", output));
   std::string text = fmt::format("{}: {}, {}, median {}", corpus.name, contents,
                                  format_bytes(double(bytes_of_samples(manifest)), output),
                                  format_bytes(sample_sizes(manifest).percentile(50), output));
@@ -161,7 +161,7 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
 
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const bool in_us = has_short_latency(records);
-  const auto latency = in_us ? latency_us : latency_ms;
+  const auto latency = [&](double ns) { return in_us ? latency_us(ns, output) : latency_ms(ns, output); };
   Table table({{"tier", Align::left},
                {"threads"},
                {corpus.manifest.one_object_per_sample() ? "files/s" : "samples/s"},
@@ -181,10 +181,10 @@ std::string read_table(const Corpus& corpus, std::span<const Record> records, co
     const auto payload_rate = value(read_metrics::kPayloadRate);
     const Metric* rates = is_shown ? find_metric(record, read_metrics::kPayloadRate) : nullptr;
     table.row({tier_name(record), parameter_text(record, "threads"),
-               or_dash(value(read_metrics::kSampleRate), format_number),
+               or_dash(value(read_metrics::kSampleRate), format_number, output),
                payload_rate ? format_rate(*payload_rate, output) : "-",
                rates && rates->samples.size() > 1 ? format_percent(spread(rates->samples)) : "-",
-               or_dash(value(read_metrics::kScaling), format_ratio),
+               or_dash(value(read_metrics::kScaling), format_ratio, output),
                baseline_text(is_shown ? baseline_ratio(record) : std::nullopt, format_ratio),
                ceiling_text(value(read_metrics::kCeilingFraction)),
                or_dash(value(read_metrics::kLatencyP50), latency),

@@ -9,6 +9,7 @@
 
 #include "benchmarks/read/block_manifest.hpp"
 #include "benchmarks/read/read_metrics.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/verdicts.hpp"
@@ -53,14 +54,12 @@ bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally
         Verdict::degraded,
         fmt::format("the warm-up pass found {} with wrong bytes; without --verify the repeats do not check, "
                     "and count {}{}; the first: {}",
-                    tally.wrong_samples == 1 ? "1 sample" : fmt::format("{} samples", tally.wrong_samples),
-                    tally.wrong_samples == 1 ? "it" : "them",
+                    count_of(tally.wrong_samples, "sample"), tally.wrong_samples == 1 ? "it" : "them",
                     options.decode ? " if the decoder accepts such bytes" : "", tally.first_wrong_text));
   } else if (tally.wrong_samples > 0) {
-    cell.judge(Verdict::degraded,
-               fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
-                           tally.errors == 1 ? "1 sample was" : fmt::format("{} samples were", tally.errors),
-                           tally.wrong_samples, tally.first_wrong_text));
+    cell.judge(Verdict::degraded, fmt::format("{} skipped, {} of them for wrong bytes; the first: {}",
+                                              count_of(tally.errors, "sample was", "samples were"),
+                                              tally.wrong_samples, tally.first_wrong_text));
   } else if (tally.errors > 0 && cell.repeats.empty()) {
     cell.errors_in_warm_up = tally.errors;  // reported only if no sample of any repeat fails
   }
@@ -75,13 +74,12 @@ void judge_skipped(ReadCell& cell) {
   const std::string first_error = cell.first_errors.empty() ? "" : cell.first_errors.front();
   if (cell.errors > 0)
     cell.judge(Verdict::degraded,
-               fmt::format("{} of {} samples failed and {} skipped; the first: {}", format_count(cell.errors),
-                           format_count(read_count), cell.errors == 1 ? "was" : "were", first_error));
+               fmt::format("{} of {} failed and {} skipped; the first: {}", format_count(cell.errors),
+                           count_of(read_count, "sample"), cell.errors == 1 ? "was" : "were", first_error));
   else if (cell.errors_in_warm_up > 0)
     cell.judge(Verdict::degraded,
                fmt::format("in the warm-up pass only, {} failed and {} skipped; the first: {}",
-                           cell.errors_in_warm_up == 1 ? "1 sample"
-                                                       : format_count(cell.errors_in_warm_up) + " samples",
+                           count_of(cell.errors_in_warm_up, "sample"),
                            cell.errors_in_warm_up == 1 ? "was" : "were", first_error));
 }
 
@@ -97,8 +95,8 @@ void judge_at_end(ReadCell& cell, const ReadOptions& options, bool stopped) {
                            "the ceiling is invalid",
                            median_rate / cell.ceiling_bytes_per_s, cell.ceiling_probe));
   if (stopped && cell.repeats.size() < options.repeats)
-    cell.judge(Verdict::interrupted,
-               fmt::format("stopped after {} of {} repeats", cell.repeats.size(), options.repeats));
+    cell.judge(Verdict::interrupted, fmt::format("stopped after {} of {}", cell.repeats.size(),
+                                                 count_of(options.repeats, "repeat")));
 }
 
 // The cache state of the whole cell. It is the worst state of all repeats, with the fraction of the bytes
@@ -320,8 +318,8 @@ void ReadSweep::log(const std::string& warning) {
 
 void ReadSweep::show_repeat(const ReadCell& cell, std::string_view what) {
   if (!progress_) return;
-  progress_->set_note(fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->tier.name, cell.threads,
-                                  cell.threads == 1 ? "" : "s", what));
+  progress_->set_note(
+      fmt::format("{}, {}: {}", tiers_[cell.tier]->tier.name, count_of(cell.threads, "thread"), what));
 }
 
 namespace {

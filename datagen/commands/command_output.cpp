@@ -7,6 +7,7 @@
 
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/format/sample_type.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/units.hpp"
@@ -47,7 +48,7 @@ std::map<std::string, uint64_t> count_extensions(const Manifest& manifest) {
   return counts;
 }
 
-std::string extensions_text(const std::map<std::string, uint64_t>& counts) {
+std::string extensions_text(const std::map<std::string, uint64_t>& counts, const Output& output) {
   constexpr size_t kMostNamed = 8;
   std::vector<std::string> names;
   uint64_t objects = 0;
@@ -62,10 +63,10 @@ std::string extensions_text(const std::map<std::string, uint64_t>& counts) {
   for (size_t i = 0; i < named; ++i) {
     const uint64_t count = counts.at(names[i]);
     objects -= count;
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", format_count(count),
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", format_count(count, output),
                         names[i].empty() ? "without extension" : printable(names[i]));
   }
-  if (objects > 0) text += fmt::format(", {} others", format_count(objects));
+  if (objects > 0) text += fmt::format(", {}", count_of(objects, "other", output));
   return text;
 }
 

@@ -35,6 +35,6 @@ Json scan_json(const ScanReport& scan);
 // Extensions are in lower case.
 std::map<std::string, uint64_t> count_extensions(const Manifest& manifest);
 // The same as a text, the most frequent first: "31 .jpg, 3 .png". It names at most eight.
-std::string extensions_text(const std::map<std::string, uint64_t>& counts);
+std::string extensions_text(const std::map<std::string, uint64_t>& counts, const Output& output);
 
 }  // namespace penstock

@@ -21,6 +21,7 @@
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/json.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
@@ -204,16 +205,18 @@ Result<std::string> describe_plan(const Output& output, const Generation& genera
   Table table({{"", Align::left}, {"", Align::left}});
   table.row({"recipe", state.recipe});
   table.row({"format", state.format});
-  table.row({"samples", format_count(state.samples)});
+  table.row({"samples", format_count(state.samples, output)});
   if (!generation.size_explanation.empty()) table.row({"", generation.size_explanation});
-  table.row({"objects", format_count(generation.objects)});
+  table.row({"objects", format_count(generation.objects, output)});
   table.row({"bytes", fmt::format("{} {}", generation.size_prefix(),
                                   format_bytes(double(generation.bytes_expected), output))});
   if (reusable) {
-    table.row({"existing", fmt::format("{} samples in {} objects, sized like these",
-                                       format_count(reusable->samples), format_count(reusable->objects))});
-    table.row({"to generate", fmt::format("{} samples in {} objects", format_count(samples_to_make),
-                                          format_count(generation.objects - reusable->objects))});
+    table.row(
+        {"existing", fmt::format("{} in {}, sized like these", count_of(reusable->samples, "sample", output),
+                                 count_of(reusable->objects, "object", output))});
+    table.row(
+        {"to generate", fmt::format("{} in {}", count_of(samples_to_make, "sample", output),
+                                    count_of(generation.objects - reusable->objects, "object", output))});
   }
   table.row({"seed", std::to_string(state.seed)});
   for (const auto& [key, value] : state.settings) table.row({key, value});

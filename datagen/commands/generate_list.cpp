@@ -99,8 +99,9 @@ std::string list_recipes(const Output& output, const RecipeInfo* only_recipe) {
                {"also", Align::left}});
   for (const RecipeInfo* recipe : recipes) {
     const double bytes = double(recipe->full_samples) * recipe->mean_sample_bytes;
-    table.row({std::string(recipe->name), format_count(recipe->full_samples), format_bytes(bytes, output),
-               std::string(recipe->sizes), std::string(recipe->format), other_formats(*recipe)});
+    table.row({std::string(recipe->name), format_count(recipe->full_samples, output),
+               format_bytes(bytes, output), std::string(recipe->sizes), std::string(recipe->format),
+               other_formats(*recipe)});
     text += fmt::format("\n{}: {}\n    after {}\n", recipe->name, recipe->summary, recipe->source);
     append_settings(text, recipe->options);
   }

@@ -11,6 +11,7 @@
 #include "datagen/generate/generate_target.hpp"
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/objects/object_check.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/units.hpp"
@@ -39,8 +40,8 @@ Result<bool> has_all_objects(Tier& tier, unsigned threads, const std::function<v
   PENSTOCK_TRY(check_space_for_repair(tier, manifest, wrong));
   std::string name;
   log(fmt::format(
-      "'{}': {} of {} objects are missing or have another size (first: '{}', {}); they are generated again",
-      tier.root, format_count(wrong.size()), format_count(manifest.objects()),
+      "'{}': {} of {} {} missing or another size (first: '{}', {}) and will be generated again", tier.root,
+      format_count(wrong.size()), count_of(manifest.objects(), "object"), wrong.size() == 1 ? "is" : "are",
       printable(manifest.object_name(wrong.front().object, name)), printable(wrong.front().detail)));
   return false;
 }

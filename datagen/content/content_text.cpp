@@ -3,6 +3,7 @@
 
 #include "datagen/codec/zstd_size.hpp"
 #include "datagen/content/content.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
@@ -65,30 +66,32 @@ Json content_json(const Content& content) {
 }
 
 std::string content_text(const Content& content, uint64_t total_samples, const Output& output) {
-  Table table({{"content", Align::left},
-               {fmt::format("{} of {} samples, {}", format_count(content.samples),
-                            format_count(total_samples), format_bytes(double(content.bytes), output)),
-                Align::left}});
+  Table table(
+      {{"content", Align::left},
+       {fmt::format("{} of {}, {}", format_count(content.samples, output),
+                    count_of(total_samples, "sample", output), format_bytes(double(content.bytes), output)),
+        Align::left}});
   if (content.empty_samples > 0)
-    table.row({"empty", fmt::format("{} more", format_count(content.empty_samples))});
+    table.row({"empty", fmt::format("{} more", format_count(content.empty_samples, output))});
   if (content.unreadable_samples > 0)
-    table.row({"unreadable", fmt::format("{} more; the first: {}", format_count(content.unreadable_samples),
-                                         printable(content.first_failure))});
+    table.row(
+        {"unreadable", fmt::format("{} more; the first: {}", format_count(content.unreadable_samples, output),
+                                   printable(content.first_failure))});
   const PictureFacts& pictures = content.pictures;
   if (pictures.jpeg_count + pictures.png_count > 0) {
     table.row({"pictures", fmt::format("{} JPEG ({} with restart intervals), {} PNG; {:.2f} bytes per pixel",
-                                       format_count(pictures.jpeg_count),
+                                       format_count(pictures.jpeg_count, output),
                                        format_percent(share(pictures.with_restarts, pictures.jpeg_count)),
-                                       format_count(pictures.png_count), pictures.bytes_per_pixel)});
+                                       format_count(pictures.png_count, output), pictures.bytes_per_pixel)});
     table.row({"decoding", fmt::format("{:.2f} ns per pixel, {:.2f} ns per byte (CPU time of one thread: "
                                        "median of {} runs per picture, then over pictures)",
                                        pictures.ns_per_pixel, pictures.ns_per_byte, kDecodeRepeats)});
   }
   if (pictures.warnings.samples > 0) table.row({"warnings", printable(pictures.warnings.text())});
   if (pictures.failed_count > 0)
-    table.row({"not decoded", fmt::format("{} {}; the first: {}", format_count(pictures.failed_count),
-                                          pictures.failed_count == 1 ? "picture" : "pictures",
-                                          printable(pictures.first_failure))});
+    table.row(
+        {"not decoded", fmt::format("{}; the first: {}", count_of(pictures.failed_count, "picture", output),
+                                    printable(pictures.first_failure))});
   table.row({fmt::format("zstd -{}", kZstdLevel),
              content.zstd.ok() ? fmt::format("{:.3f} to 1 per sample, {:.3f} to 1 as one stream",
                                              content.zstd->each_sample, content.zstd->one_stream)
@@ -97,10 +100,10 @@ std::string content_text(const Content& content, uint64_t total_samples, const O
   table.row(
       {"blocks of 4 KiB",
        fmt::format("{} at multiples of 4 KiB in objects: {} contain only zeros, {} are copies of others{}",
-                   format_count(blocks.inspected_blocks), format_count(blocks.zero_blocks),
-                   format_count(blocks.duplicate_blocks),
+                   format_count(blocks.inspected_blocks, output), format_count(blocks.zero_blocks, output),
+                   format_count(blocks.duplicate_blocks, output),
                    blocks.compared_blocks + blocks.zero_blocks < blocks.inspected_blocks
-                       ? fmt::format(" of the {} compared", format_count(blocks.compared_blocks))
+                       ? fmt::format(" of the {} compared", format_count(blocks.compared_blocks, output))
                        : "")});
   return table.text();
 }

@@ -9,6 +9,7 @@
 #include "datagen/corpus/scan.hpp"
 #include "datagen/generate/generate_state.hpp"
 #include "datagen/generate/generate_target.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "results/record/environment.hpp"
 
@@ -132,9 +133,8 @@ std::string finish_advice(Tier& tier) {
     return "is a partial copy: run the same 'penstock copy' again to finish it";
   const auto state = read_generation_state(*tier.backend);
   if (!state.ok() || !state->has_value()) return "";
-  return fmt::format(
-      "is an unfinished data set of {} samples; to finish it: penstock generate {} --out {} --resume",
-      (*state)->samples, (*state)->recipe, shell_word(tier.spec));
+  return fmt::format("is an unfinished data set of {}; to finish it: penstock generate {} --out {} --resume",
+                     count_of((*state)->samples, "sample"), (*state)->recipe, shell_word(tier.spec));
 }
 
 Result<Corpus> open_corpus(std::string_view corpus, const CorpusRequest& request) {

@@ -38,9 +38,10 @@ std::optional<double> largest_sample(const SavingRuns& runs, const MetricInfo& m
 
 std::string heading(const BenchSetup& setup, int ranks, const Output& output) {
   const std::string step = format_seconds(std::chrono::duration<double>(setup.step_time).count());
+  const std::string bytes = format_bytes(double(setup.payload.bytes), output);
   std::string text = fmt::format(
-      "{} ({}{}): a checkpoint every {} of {} steps ({} each) to {}{}\n", setup.payload.name,
-      format_bytes(double(setup.payload.bytes), output),
+      "{}{}: a checkpoint every {} of {} steps ({} each) to {}{}\n",
+      parse_size(setup.payload.name).ok() ? bytes : fmt::format("{} ({})", setup.payload.name, bytes),
       ranks > 1 ? fmt::format(" over {} ranks", ranks) : "", setup.save_every, setup.steps, step,
       printable(setup.slow().name),
       setup.fast() == nullptr ? ""
@@ -87,8 +88,8 @@ std::string tables(const BenchSetup& setup, std::span<const Record> records, con
                  [&](double rate) { return format_rate(rate, output); }),
          ceilings_hold(runs.runs) ? or_dash(median_of(saving_metrics::kDrainOfCeiling), format_percent) : "-",
          or_dash(median_of(saving_metrics::kDrainOverlap), format_percent),
-         or_dash(median_of(saving_metrics::kStepInflation), format_ratio),
-         or_dash(median_of(saving_metrics::kSkips), format_number)});
+         or_dash(median_of(saving_metrics::kStepInflation), format_ratio, output),
+         or_dash(median_of(saving_metrics::kSkips), format_number, output)});
     lost.row({runs.arm, time_text(saving_metrics::kLostWork.with("process")),
               time_text(saving_metrics::kLostWork.with("node")),
               time_text(saving_metrics::kLostWork.with("power")), time_text(saving_metrics::kIntervalYoung),

@@ -170,7 +170,8 @@ Result<int> run_gc(const CommandContext& context) {
                   {"pruned", cleared.pruned},
                   {"evicted", cleared.evicted},
                   {"locked", cleared.locked}});
-    table.row({run, format_count(cleared.swept), format_count(cleared.pruned), format_count(cleared.evicted),
+    table.row({run, format_count(cleared.swept, context.output), format_count(cleared.pruned, context.output),
+               format_count(cleared.evicted, context.output),
                cleared.locked.empty() ? "" : "unchanged: " + printable(cleared.locked)});
   }
   if (!context.output.json) print_text(table.empty() ? "no runs\n" : table.text());

@@ -89,9 +89,10 @@ std::string copies_text(const FoundCheckpoint& found) {
 void add_row(Table& table, const FoundCheckpoint& found, const Output& output) {
   std::vector<std::string> row{found.run, short_name(found.id), state_text(found), copies_text(found)};
   if (const CheckpointManifest* manifest = found.manifest())
-    for (std::string cell : {format_bytes(double(manifest->bytes()), output), format_count(manifest->ranks),
-                             age_text(age_s(*manifest)), format_count(manifest->trainer.epoch),
-                             manifest->payload.empty() ? std::string("-") : printable(manifest->payload)})
+    for (std::string cell :
+         {format_bytes(double(manifest->bytes()), output), format_count(manifest->ranks, output),
+          age_text(age_s(*manifest)), format_count(manifest->trainer.epoch, output),
+          manifest->payload.empty() ? std::string("-") : printable(manifest->payload)})
       row.push_back(std::move(cell));
   table.row(std::move(row));
 }

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
@@ -171,13 +172,13 @@ void print_all(const std::vector<StoreStatus>& all, const Output& output) {
     const CheckpointStore& store = *status.store;
     const std::string name = printable(store.tier().name);
     table.row({name, std::string(role_name(store.role())), store.durability(),
-               format_count(status.checkpoints), size(status.bytes), size(status.room_bytes),
-               size(status.backlog_bytes), format_count(status.pending), format_count(status.quarantined),
-               store.uuid()});
+               format_count(status.checkpoints, output), size(status.bytes), size(status.room_bytes),
+               size(status.backlog_bytes), format_count(status.pending, output),
+               format_count(status.quarantined, output), store.uuid()});
     if (status.wrong > 0)
-      text += fmt::format(
-          "{}: {} checkpoints have a damaged manifest; to list them: penstock checkpoint verify {}\n", name,
-          format_count(status.wrong), shell_word(store.tier().spec));
+      text += fmt::format("{}: {} a damaged manifest; to list them: penstock checkpoint verify {}\n", name,
+                          count_of(status.wrong, "checkpoint has", "checkpoints have"),
+                          shell_word(store.tier().spec));
     if (!status.locks) text += fmt::format("{}: the processes that use it are unknown\n", name);
     if (status.locks)
       for (const HeldLock& lock : *status.locks)

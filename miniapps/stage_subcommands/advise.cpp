@@ -196,6 +196,7 @@ constexpr OptionSpec kAdviseOptions[] = {
      .value = "N",
      .help = "threads that the program will read with (default: as in the session)",
      .group = kAdviseGroup,
+     .alias = "numjobs",
      .at_least = 1},
     {.name = "epochs",
      .role = OptionRole::work,

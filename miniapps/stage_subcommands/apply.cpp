@@ -8,6 +8,7 @@
 
 #include "datagen/commands/command_output.hpp"
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
@@ -60,8 +61,8 @@ Json to_json(const StagingPlan& plan, const ApplyOutcome& files, const FarmOutco
 std::string to_text(const StagingPlan& plan, const ApplyOutcome& files, const FarmOutcome& links,
                     const Output& output) {
   std::string text = fmt::format(
-      "{} -> {}: {} of {} files copied ({}) in {}, each read back and compared", printable(plan.slow.name),
-      printable(plan.fast.name), format_count(files.copied), format_count(plan.files.size()),
+      "{} -> {}: {} of {} copied ({}) in {}, each read back and compared", printable(plan.slow.name),
+      printable(plan.fast.name), format_count(files.copied), count_of(plan.files.size(), "file"),
       format_bytes(double(files.bytes_copied), output), format_seconds(files.seconds));
   if (files.already_there > 0)
     text += fmt::format("; {} already existed with the right content", format_count(files.already_there));
@@ -69,7 +70,7 @@ std::string to_text(const StagingPlan& plan, const ApplyOutcome& files, const Fa
               ? "\n"
               : "\ninterrupted: every file is complete or absent; to continue, run the same command again\n";
   if (!links.path.empty())
-    text += fmt::format("{}: {} links to {}, {} to {}\n", printable(links.path), format_count(links.to_fast),
+    text += fmt::format("{}: {} to {}, {} to {}\n", printable(links.path), count_of(links.to_fast, "link"),
                         printable(plan.fast.name), format_count(links.to_slow), printable(plan.slow.name));
   return text;
 }
@@ -165,6 +166,7 @@ constexpr OptionSpec kApplyOptions[] = {
      .value = "N",
      .help = "workers",
      .group = kCopyingGroup,
+     .alias = "numjobs",
      .at_least = 1},
 };
 

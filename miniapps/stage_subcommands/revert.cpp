@@ -8,6 +8,7 @@
 #include "datagen/commands/command_output.hpp"
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/cli/command.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
@@ -35,11 +36,11 @@ Json to_json(const StagingPlan& plan, const RevertOutcome& outcome) {
 }
 
 std::string to_text(const StagingPlan& plan, const RevertOutcome& outcome, const Output& output) {
-  std::string text =
-      fmt::format("{}: {} copies removed ({})", printable(plan.fast.name), format_count(outcome.removed),
-                  format_bytes(double(outcome.bytes_removed), output));
+  std::string text = fmt::format("{}: {} removed ({})", printable(plan.fast.name),
+                                 count_of(outcome.removed, "copy", "copies"),
+                                 format_bytes(double(outcome.bytes_removed), output));
   if (outcome.found_before > 0)
-    text += fmt::format("; {} existed before this plan and were kept", format_count(outcome.found_before));
+    text += fmt::format("; {} existed before this plan and stay", format_count(outcome.found_before));
   return text + (outcome.complete ? "\n" : "\ninterrupted: to continue, run the same command again\n");
 }
 
@@ -96,6 +97,7 @@ constexpr OptionSpec kRevertOptions[] = {
      .value = "N",
      .help = "workers",
      .group = "Removing",
+     .alias = "numjobs",
      .at_least = 1},
 };
 

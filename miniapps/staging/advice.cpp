@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/statistics.hpp"
@@ -166,7 +167,7 @@ class Advisor {
 
 std::string epochs_text(double epochs) {
   const auto whole_epochs = uint64_t(std::ceil(epochs));
-  return fmt::format("{} epoch{}", whole_epochs, whole_epochs == 1 ? "" : "s");
+  return count_of(whole_epochs, "epoch");
 }
 
 // Why staging does not help; "" if it helps.

@@ -14,10 +14,11 @@ namespace penstock {
 namespace {
 
 std::string session_text(const SessionWork& work, const Output& output) {
-  std::string text = fmt::format(
-      "the program read {} ({}) {:.3g} time{} with {} thread{} ({})", count_of(work.files.size(), "file"),
-      format_bytes(double(work.bytes()), output), work.epochs, work.epochs == 1 ? "" : "s", work.threads,
-      work.threads == 1 ? "" : "s", work.by_spans ? "reported by the program" : "inferred from its calls");
+  std::string text =
+      fmt::format("the program read {} ({}) {:.3g} time{} with {} ({})", count_of(work.files.size(), "file"),
+                  format_bytes(double(work.bytes()), output), work.epochs, work.epochs == 1 ? "" : "s",
+                  count_of(work.threads, "thread"),
+                  work.by_spans ? "reported by the program" : "inferred from its calls");
   if (work.observed_s > 0) {
     text += fmt::format("; {} per epoch", format_seconds(work.observed_s));
     const double thread_s = work.observed_s * work.threads;
@@ -41,21 +42,21 @@ std::string session_text(const SessionWork& work, const Output& output) {
 
 std::string tier_text(const PlannedTier& tier, const LineFit& fit, unsigned threads, const Output& output) {
   if (fit.only_size > 0)
-    return fmt::format("{}: {} per file of {} ({} thread{})\n", tier.name,
+    return fmt::format("{}: {} per file of {} ({})\n", tier.name,
                        format_seconds(fit.only_size / fit.bytes_per_s), format_bytes(fit.only_size, output),
-                       threads, threads == 1 ? "" : "s");
+                       count_of(threads, "thread"));
   const std::string rate = std::isfinite(fit.bytes_per_s)
                                ? fmt::format("{} {}", format_rate(fit.bytes_per_s, output), rate_unit(output))
                                : std::string("any rate");
-  return fmt::format("{}: {} per file, plus the bytes at {} ({} thread{})\n", tier.name,
-                     format_seconds(fit.latency_s), rate, threads, threads == 1 ? "" : "s");
+  return fmt::format("{}: {} per file, plus the bytes at {} ({})\n", tier.name, format_seconds(fit.latency_s),
+                     rate, count_of(threads, "thread"));
 }
 
 std::string policies_table(const Advice& advice, const SessionWork& work, const Output& output) {
   Table table({{"policy", Align::left}, {"files"}, {"staged"}, {"of all bytes"}, {"epoch"}, {"gain"}});
   const double total_bytes = double(std::max<uint64_t>(work.bytes(), 1));
   for (const PolicyOutcome& outcome : advice.outcomes)
-    table.row({outcome.policy, format_count(outcome.chosen.size()),
+    table.row({outcome.policy, format_count(outcome.chosen.size(), output),
                format_bytes(double(outcome.bytes), output),
                format_percent(double(outcome.bytes) / total_bytes), format_seconds(outcome.after_s),
                signed_percent(outcome.gain)});
@@ -68,9 +69,9 @@ std::string verdict_text(const StagingPlan& plan, const SessionWork& work, const
   for (const PlannedFile& file : plan.files) largest = std::max(largest, file.bytes);
   const PredictedGain& gain = plan.predicted;
   return fmt::format(
-      "stage {} of {} files, {} (up to {} each): an epoch takes {} instead of {}, {} ({} to {})\ncopying "
+      "stage {} of {}, {} (up to {} each): an epoch takes {} instead of {}, {} ({} to {})\ncopying "
       "takes up to {} and pays off after {:.3g} epochs\n",
-      format_count(plan.files.size()), format_count(work.files.size()),
+      format_count(plan.files.size()), count_of(work.files.size(), "file"),
       format_bytes(double(plan.bytes()), output), format_bytes(double(largest), output),
       format_seconds(gain.after_s), format_seconds(gain.before_s), signed_percent(gain.gain),
       signed_percent(gain.low), signed_percent(gain.high), format_seconds(gain.copy_s),

@@ -22,8 +22,8 @@ std::string cell(const Record& record, const MetricInfo& metric, std::string (*f
   return or_dash(metric_value(record, metric), format);
 }
 
-std::string whole_text(double value) {
-  return format_count(uint64_t(value));
+std::string whole_text(double value, const Output& output) {
+  return format_count(uint64_t(value), output);
 }
 
 // The start of a sentence: who shares a step, such as "3 ranks of 2 accelerators, each with ". "" for one
@@ -62,7 +62,7 @@ std::string heading(const Record& record, const Output& output) {
   const std::string cache = cache_text(record, "client_data");
   return fmt::format(
       "{}: {}, {}; {}batches of {} ({}{}), {}, prefetch {}, accelerator {}; client data {}\n\n",
-      parameter_text(record, "app"), count_of(uint64_t(member("samples")), "sample"),
+      parameter_text(record, "app"), count_of(uint64_t(member("samples")), "sample", output),
       format_bytes(member("bytes"), output), sharers_text(record), parameter_text(record, "batch"),
       parameter_text(record, "layout"), transform_of(record), threads_of(record),
       parameter_text(record, "prefetch"), parameter_text(record, "accelerator"),
@@ -90,8 +90,8 @@ std::string summary_table(std::span<const Record> records, const Output& output)
                {"verdict", Align::left}});
   for (const Record& record : records) {
     const std::optional<double> rate = metric_value(record, train_metrics::kPayloadRate);
-    table.row({tier_name(record), cell(record, train_metrics::kSteps, whole_text),
-               cell(record, train_metrics::kSampleRate, format_number),
+    table.row({tier_name(record), or_dash(metric_value(record, train_metrics::kSteps), whole_text, output),
+               or_dash(metric_value(record, train_metrics::kSampleRate), format_number, output),
                rate ? format_rate(*rate, output) : "-",
                cell(record, train_metrics::kUtilization, format_percent),
                cell(record, train_metrics::kFirstBatch, format_seconds),
@@ -149,9 +149,9 @@ std::string saving_sentence(const Record& record, const Output& output) {
   const std::optional<double> durable_s = metric_value(record, train_metrics::kTimeToDurable);
   const std::optional<double> final_drain_s = metric_value(record, train_metrics::kFinalize);
   return fmt::format(
-      "{} checkpoints of {} blocked the training on {} for {} each (median){}{}.\n",
-      cell(record, saving_metrics::kSaves, whole_text), format_bytes(*bytes, output), tier_name(record),
-      format_seconds(*block_s),
+      "{} of {} blocked the training on {} for {} each (median){}{}.\n",
+      count_of(uint64_t(metric_value(record, saving_metrics::kSaves).value_or(0)), "checkpoint"),
+      format_bytes(*bytes, output), tier_name(record), format_seconds(*block_s),
       durable_s ? fmt::format(", and became durable after {}", format_seconds(*durable_s)) : "",
       final_drain_s ? fmt::format("; the drain after the last step took {}", format_seconds(*final_drain_s))
                     : "");

@@ -81,8 +81,9 @@ std::string with_section_end(std::string section) {
 }  // namespace
 
 Result<void> write_session_page(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                                const Output& output, const std::string& file) {
+                                Output output, const std::string& file) {
   PENSTOCK_ASSIGN(WholeFile page, WholeFile::create(file, "the report"));
+  output.groups_digits = true;
   const SessionReport report = inspect_session(session, sums, filter, "all", kMostTableRows);
   const std::vector<Fact> facts = session_facts(session, report.summary, filter, output);
   PageState state;
@@ -103,9 +104,9 @@ Result<void> write_session_page(const Session& session, const FileSums& sums, co
         "profile run --trace</code>.</p>\n";
   }
   body += with_section_end(std::move(time_section));
-  body += with_section_end(
-      state.open_section("sizes", "Sizes", "") +
-      table_html("Sizes of calls, and of the files that were read or written", size_rows(report.summary)));
+  body += with_section_end(state.open_section("sizes", "Sizes", "") +
+                           table_html("Sizes of calls, and of the files that were read or written",
+                                      size_rows(report.summary, output)));
   body += with_section_end(
       state.open_section("places", "Places", "By mount (the current mounts of this machine) and by folder.") +
       table_html("Mounts", roll_up_rows("mount", report.mounts, output)) +

@@ -12,6 +12,6 @@ namespace penstock {
 // Writes the page to a file, which replaces an existing one. On an error the existing file is kept, and no
 // half-written page is left.
 Result<void> write_session_page(const Session& session, const FileSums& sums, const SessionFilter& filter,
-                                const Output& output, const std::string& file);
+                                Output output, const std::string& file);
 
 }  // namespace penstock

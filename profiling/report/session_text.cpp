@@ -58,7 +58,7 @@ std::string programs_text(const Session& session) {
 
 std::string transfer_text(uint64_t bytes, uint64_t calls, std::string_view call, double ns, double wall_s,
                           const Output& output) {
-  const std::string calls_text = count_of(calls, call);
+  const std::string calls_text = count_of(calls, call, output);
   if (calls == 0) return "nothing";
   return fmt::format(
       "{} in {} ({} per call); {} over the wall time; {} per thread during calls; calls took {} summed over "
@@ -336,9 +336,9 @@ Rows file_rows(const TopFiles& files, const Output& output) {
     if (file.kind == PENSTOCK_DIRECTORY) name += "/";
     if (!file.path.empty() && file.kind != PENSTOCK_OTHER_FILE && !path_exists(file.path))
       name += " (deleted)";
-    rows.rows.push_back({std::move(name), bytes_text(file.size, output), format_count(file.all.opens),
-                         format_count(file.all.reads), bytes_text(file.all.bytes_read, output),
-                         format_count(file.all.writes), bytes_text(file.all.bytes_written, output),
+    rows.rows.push_back({std::move(name), bytes_text(file.size, output), format_count(file.all.opens, output),
+                         format_count(file.all.reads, output), bytes_text(file.all.bytes_read, output),
+                         format_count(file.all.writes, output), bytes_text(file.all.bytes_written, output),
                          seconds_text(file.all.read_ns), seconds_text(file.all.write_ns),
                          seconds_text(file.all.meta_ns)});
   }
@@ -357,10 +357,10 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
     } else if (!row.largest_file.empty() && !path_exists(row.largest_file)) {
       name += " (its busiest file was deleted)";
     }
-    rows.rows.push_back({std::move(name), format_count(row.files), format_count(row.all.reads),
-                         bytes_text(row.all.bytes_read, output), format_count(row.all.writes),
-                         bytes_text(row.all.bytes_written, output), format_count(row.all.operations()),
-                         seconds_text(row.all.io_ns())});
+    rows.rows.push_back({std::move(name), format_count(row.files, output),
+                         format_count(row.all.reads, output), bytes_text(row.all.bytes_read, output),
+                         format_count(row.all.writes, output), bytes_text(row.all.bytes_written, output),
+                         format_count(row.all.operations(), output), seconds_text(row.all.io_ns())});
   }
   return rows;
 }
@@ -376,21 +376,22 @@ Rows process_rows(std::span<const ProcessSum> processes, size_t most, const Outp
     if (const auto command = last_file.command(); !command.empty()) name = printable_path(command[0]);
     rows.rows.push_back({std::move(name), fmt::format("{}", last_file.header().pid),
                          fmt::format("{}", row.process->first().header().parent_pid),
-                         format_count(row.threads), format_count(row.files), format_count(row.all.reads),
-                         bytes_text(row.all.bytes_read, output), format_count(row.all.writes),
-                         bytes_text(row.all.bytes_written, output), seconds_text(row.all.io_ns())});
+                         format_count(row.threads, output), format_count(row.files, output),
+                         format_count(row.all.reads, output), bytes_text(row.all.bytes_read, output),
+                         format_count(row.all.writes, output), bytes_text(row.all.bytes_written, output),
+                         seconds_text(row.all.io_ns())});
   }
   return rows;
 }
 
-Rows size_rows(const SessionSummary& summary) {
+Rows size_rows(const SessionSummary& summary, const Output& output) {
   Rows rows{{"bytes", "reads", "writes", "files (size seen)"}, {}, 0};
   for (size_t i = 0; i < PENSTOCK_SIZE_BUCKETS; ++i) {
     const uint64_t reads = summary.included.all.read_sizes[i];
     const uint64_t writes = summary.included.all.write_sizes[i];
     if (reads + writes + summary.files_by_size[i] == 0) continue;
-    rows.rows.push_back({std::string(size_bucket_text(i)), format_count(reads), format_count(writes),
-                         format_count(summary.files_by_size[i])});
+    rows.rows.push_back({std::string(size_bucket_text(i)), format_count(reads, output),
+                         format_count(writes, output), format_count(summary.files_by_size[i], output)});
   }
   return rows;
 }

@@ -30,7 +30,7 @@ Rows file_rows(const TopFiles& files, const Output& output);
 Rows roll_up_rows(std::string_view title, std::span<const RollUp> rows, const Output& output,
                   uint64_t not_shown = 0);
 Rows process_rows(std::span<const ProcessSum> processes, size_t most, const Output& output);
-Rows size_rows(const SessionSummary& summary);
+Rows size_rows(const SessionSummary& summary, const Output& output = {});
 
 // The path in one line, without characters that control a terminal.
 std::string printable_path(std::string_view path);

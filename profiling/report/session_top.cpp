@@ -110,11 +110,12 @@ std::string change_text(const SessionProgress& current, const Change& change, co
       format_bytes(double(current.all.bytes_written), output), count_of(current.files.size(), "file"),
       current.processes == 0 && is_whole_run ? "no process is running; in the" : "last",
       format_seconds(change.seconds), rate(change.all.bytes_read), rate(change.all.bytes_written),
-      format_number(per_second(change.all.operations, change.seconds)), count_of(change.files, "file"));
+      format_number(per_second(change.all.operations, change.seconds), output),
+      count_of(change.files, "file"));
   Rows rows{{"file", "read", "written", "operations/s"}, {}, 0};
   for (const SessionProgress::FileProgress& file : change.hottest)
     rows.rows.push_back({printable_path(file.path), rate(file.bytes_read), rate(file.bytes_written),
-                         format_number(per_second(file.operations, change.seconds))});
+                         format_number(per_second(file.operations, change.seconds), output)});
   return text + rows_text(rows);
 }
 

@@ -41,10 +41,11 @@ Rows window_rows(const std::vector<SessionWindow>& windows, size_t most, const O
   for (const SessionWindow& window : windows) {
     if (rows.rows.size() == most) break;
     rows.rows.push_back({window_name(window), fmt::format("{}", window.process_file->header().pid),
-                         fmt::format("{:.3f}", window.wall_s), format_count(window.files),
-                         format_count(window.all.opens), format_count(window.all.reads),
+                         fmt::format("{:.3f}", window.wall_s), format_count(window.files, output),
+                         format_count(window.all.opens, output), format_count(window.all.reads, output),
                          format_bytes(double(window.all.bytes_read), output),
-                         bytes_per_s_text(window.read_bytes_per_s(), output), format_count(window.all.writes),
+                         bytes_per_s_text(window.read_bytes_per_s(), output),
+                         format_count(window.all.writes, output),
                          format_bytes(double(window.all.bytes_written), output)});
   }
   return rows;

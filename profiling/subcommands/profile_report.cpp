@@ -49,7 +49,7 @@ void report_text(const Session& session, const FileSums& sums, const SessionFilt
   const SessionReport report = inspect_session(session, sums, filter, by, most_rows);
   const Output& output = context.output;
   std::string out = facts_text(session_facts(session, report.summary, filter, output)) + "\n";
-  out += rows_text(size_rows(report.summary)) + "\n";
+  out += rows_text(size_rows(report.summary, output)) + "\n";
   if (by == "window") {
     out += rows_text(window_rows(windows_of(session, filter), most_rows, output));
   } else if (by == "process") {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
 #include "results/record/json_members.hpp"
 #include "results/record/shared_metrics.hpp"
@@ -62,7 +63,7 @@ std::optional<double> parameter_number(const Record& record, std::string_view na
 
 std::string threads_label(const Record& record) {
   const auto threads = parameter_number(record, "threads");
-  return threads ? fmt::format("{:.0f} thread{}", *threads, *threads == 1 ? "" : "s") : "";
+  return threads ? count_of(uint64_t(std::max(0.0, *threads)), "thread") : "";
 }
 
 const Metric* find_metric(const Record& record, std::string_view name) {

@@ -15,6 +15,8 @@
 
 namespace penstock {
 
+struct Output;
+
 // The following functions read one value of a record. They return "", nullopt or nullptr if the record does
 // not have it.
 std::string parameter_text(const Record& record, std::string_view name);  // as text, whatever its type
@@ -105,6 +107,11 @@ std::string threads_label(const Record& record);
 template <class Format>
 std::string or_dash(const std::optional<double>& value, Format format) {
   return value ? format(*value) : std::string("-");
+}
+// The same for a format that may group digits.
+inline std::string or_dash(const std::optional<double>& value, std::string (*format)(double, const Output&),
+                           const Output& output) {
+  return value ? format(*value, output) : std::string("-");
 }
 
 }  // namespace penstock

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
@@ -33,7 +34,7 @@ std::string enumerate(const std::vector<std::string>& texts, size_t most) {
 }
 
 std::string threads_text(uint64_t threads) {
-  return threads == 1 ? "1 thread" : fmt::format("{} threads", threads);
+  return count_of(threads, "thread");
 }
 
 std::optional<uint64_t> threads_of(const Record& record) {
@@ -113,7 +114,7 @@ void describe_verdicts(ShownRecords records, const Names& names, std::vector<Sen
   for (const Record* record : records)
     if (record->verdict != Verdict::ok) by_verdict[record->verdict].push_back(record);
   for (const auto& [verdict, found] : by_verdict) {
-    const std::string count_text = found.size() == 1 ? "1 cell" : fmt::format("{} cells", found.size());
+    const std::string count_text = count_of(found.size(), "cell");
     verdicts::add_sentence(out, verdict_exit_code(verdict) == 0 ? Tone::caution : Tone::failure,
                            "verdict." + std::string(verdict_name(verdict)), "{} {}: {}{}.", count_text,
                            kVerdictTexts[size_t(verdict)], enumerate(distinct_names(found, names)),
@@ -138,8 +139,8 @@ void describe_unverified(ShownRecords records, std::vector<Sentence>& out) {
                                                                                             : wanted;
     verdicts::add_sentence(out, Tone::caution, "unverified",
                            "Whether {} was {} is unverified in {}: {} does not report what is in {} cache.",
-                           tier, state, count == 1 ? "1 cell" : fmt::format("{} cells", count),
-                           program.empty() ? "this machine" : program, program.empty() ? "its" : "the");
+                           tier, state, count_of(count, "cell"), program.empty() ? "this machine" : program,
+                           program.empty() ? "its" : "the");
   }
 }
 
@@ -189,8 +190,7 @@ void describe_emulated(ShownRecords records, std::vector<Sentence>& out) {
 void describe_older(size_t older_count, std::vector<Sentence>& out) {
   if (older_count > 0)
     verdicts::add_sentence(out, Tone::caution, "older", "{} of older runs of the same work {} not shown.",
-                           older_count == 1 ? "1 row" : fmt::format("{} rows", older_count),
-                           older_count == 1 ? "is" : "are");
+                           count_of(older_count, "row"), older_count == 1 ? "is" : "are");
 }
 
 }  // namespace

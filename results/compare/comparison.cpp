@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "results/cells/cells.hpp"
 #include "results/compare/comparable.hpp"
 #include "results/compare/compared_samples.hpp"
@@ -17,10 +18,6 @@
 
 namespace penstock {
 namespace {
-
-std::string count_text(size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
 
 // A row whose outcome depends on the number of all tests, because p is adjusted by that number. It is decided
 // after all rows are collected.
@@ -47,7 +44,7 @@ std::string remove_unusable(std::vector<const Record*>& records) {
   if (records.size() == count_before) return "";
   return count_before == 1 ? first_problem
                            : fmt::format("{} of {}: {}", count_before - records.size(),
-                                         count_text(count_before, "run"), first_problem);
+                                         count_of(count_before, "run"), first_problem);
 }
 
 class Comparator {
@@ -184,7 +181,7 @@ void Comparator::compare_counts(ComparedMetric& row, const ComparedSamples& samp
   }
   if (more_count + less_count == 0) return;
   row.reason = fmt::format("{} of {} differ: {:.0f} instead of {:.0f}", more_count + less_count,
-                           count_text(samples.candidate.size(), "sample"), farthest, base_value);
+                           count_of(samples.candidate.size(), "sample"), farthest, base_value);
   const size_t worse_count = samples.better == Better::higher ? less_count : more_count;
   row.outcome = samples.better == Better::neither ? GateOutcome::differs
                 : worse_count > 0                 ? GateOutcome::regression
@@ -216,7 +213,7 @@ void Comparator::prepare(UndecidedRow& undecided) {
   else
     used_unpaired_test_ = true;
   if (row.paired && samples.unpaired_runs > 0)
-    row.reason = fmt::format("{} without a partner left out", count_text(samples.unpaired_runs, "run"));
+    row.reason = fmt::format("{} without a partner left out", count_of(samples.unpaired_runs, "run"));
   undecided.has_enough_values = std::min(row.base_samples, row.candidate_samples) >= least;
 }
 
@@ -271,7 +268,7 @@ void Comparator::decide() {
       row.outcome = GateOutcome::inconclusive;
       row.reason = fmt::format(
           "{} where {} are needed",
-          count_text(std::min(row.base_samples, row.candidate_samples), row.paired ? "pair" : "sample"),
+          count_of(std::min(row.base_samples, row.candidate_samples), row.paired ? "pair" : "sample"),
           comparison_.least_samples);
       continue;
     }
@@ -295,7 +292,7 @@ Result<void> check(const RecordSet& base, const RecordSet& candidate, const Comp
   for (const auto& [set, name] : {std::pair{&base, "base"}, std::pair{&candidate, "candidate"}})
     if (set->records.empty())
       return make_error(Errc::invalid_argument, "the {} has no record ({})", name,
-                        count_text(set->files.size(), "file"));
+                        count_of(set->files.size(), "file"));
   return success();
 }
 

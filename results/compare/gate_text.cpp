@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 
 namespace penstock {
@@ -33,7 +34,7 @@ std::string smallest_detectable_change_text(const ComparedMetric& row) {
 
 std::string samples_text(const ComparedMetric& row) {
   if (row.metric.empty()) return "-";
-  if (row.paired) return fmt::format("{} pairs", row.base_samples);
+  if (row.paired) return count_of(row.base_samples, "pair");
   return row.base_samples == row.candidate_samples
              ? std::to_string(row.base_samples)
              : fmt::format("{} and {}", row.base_samples, row.candidate_samples);
@@ -157,8 +158,8 @@ std::string format_metric(double value, const std::string& unit, const Output& o
   if (unit == "B" && value >= 1e5) return format_bytes(value, output);
   if (unit == "s") return format_seconds(value);
   if (unit == "ns") return format_seconds(value / 1e9);
-  if (unit == "1") return format_number(value);
-  return fmt::format("{} {}", format_number(value), unit == "1/s" ? "/s" : unit);
+  if (unit == "1") return format_number(value, output);
+  return fmt::format("{} {}", format_number(value, output), unit == "1/s" ? "/s" : unit);
 }
 
 std::string change_text(const ComparedMetric& row) {
@@ -186,9 +187,9 @@ std::string summary_text(const Comparison& comparison, const CompareSettings& se
   if (comparison.tested_metrics == 0) return text + ".";
   return text + fmt::format(
                     "; {} tested: a change counts with p of at most {:.3g} over all of them and at least "
-                    "{:.3g}%, and takes {} samples a side.",
+                    "{:.3g}%, and takes {} a side.",
                     comparison.tested_metrics, settings.alpha, 100 * settings.least_effect,
-                    comparison.least_samples);
+                    count_of(comparison.least_samples, "sample"));
 }
 
 std::string comparison_text(const Comparison& comparison, const CompareSettings& settings,
@@ -207,7 +208,7 @@ std::string comparison_markdown(const Comparison& comparison, const CompareSetti
 }
 
 std::string change_text(const HistoryRow& row) {
-  if (!row.change) return fmt::format("{} runs; {} are needed", row.runs, kLeastHistoryValues);
+  if (!row.change) return fmt::format("{}; {} are needed", count_of(row.runs, "run"), kLeastHistoryValues);
   if (!row.changed && !row.suspected) return "no change";
   const double median_before = row.change->median_before;
   const std::string change_by =

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/import/import_parts.hpp"
 #include "results/record/json_members.hpp"
@@ -223,7 +224,7 @@ void add_failures(Record& record, const std::vector<const Json*>& jobs) {
   if (errors <= 0) return;
   add_sample(record, kErrors, errors);
   add_verdict(record.verdict, record.reason, Verdict::degraded,
-              fmt::format("fio counted {} errors and went on", errors));
+              fmt::format("fio counted {} and went on", penstock::count_of(uint64_t(errors), "error")));
 }
 
 Record record_of(const Json& fio, const std::vector<const Json*>& jobs, size_t direction) {

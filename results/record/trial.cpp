@@ -288,13 +288,17 @@ void Run::check_tier(const Tier& tier) {
   const fs::path inside = fs::weakly_canonical(results_folder_, unknown)
                               .lexically_relative(fs::weakly_canonical(tier.root, unknown));
   const bool is_inside = !unknown && !inside.empty() && *inside.begin() != "..";
-  std::string text = "the results folder '" + results_folder_ + "' is " +
-                     (is_inside ? "in" : "on the same file system as") + " the measured tier '" + tier.name +
-                     "'; it is written after the measurement ends (--results DIR moves it)";
+  const std::string text =
+      is_inside
+          ? "the results folder '" + results_folder_ + "' is in the measured tier '" + tier.name +
+                "': a scan of that folder finds the records, too (--results DIR moves them)"
+          : "the results folder '" + results_folder_ + "' is on the same file system as the measured tier '" +
+                tier.name + "'; it is written after the measurement ends (--results DIR moves it)";
   if (std::find(warnings_.begin(), warnings_.end(), text) != warnings_.end()) return;
-  std::error_code ignored;
-  if (root() && !fs::exists(results_folder_, ignored)) context_.warn(text);
-  warnings_.push_back(std::move(text));
+  // On the same file system, nothing is written while the measurement lasts: the record says so, and that is
+  // enough.
+  if (root() && is_inside) context_.warn(text);
+  warnings_.push_back(text);
 }
 
 Result<std::string> Run::finish() {

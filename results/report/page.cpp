@@ -21,14 +21,14 @@
 namespace penstock::report {
 namespace {
 
-std::string describe_set(const std::vector<Record>& records) {
+std::string describe_set(const std::vector<Record>& records, const Output& output) {
   std::set<std::string> commands, hosts, days;
   for (const Record& record : records) {
     commands.insert(record.command);
     if (const std::string host = environment_text(record, "host"); !host.empty()) hosts.insert(host);
     if (record.started.size() >= 10) days.insert(record.started.substr(0, 10));
   }
-  std::string text = fmt::format("{} of {}", count_of(records.size(), "record"),
+  std::string text = fmt::format("{} of {}", count_of(records.size(), "record", output),
                                  verdicts::enumerate({commands.begin(), commands.end()}));
   if (!hosts.empty()) text += " on " + verdicts::enumerate({hosts.begin(), hosts.end()}, 3);
   if (days.size() == 1) text += ", " + *days.begin();
@@ -46,7 +46,7 @@ std::string describe_corpora(const std::vector<Record>& records, const Output& o
         !bytes->is_number_unsigned())
       continue;
     std::string text =
-        fmt::format("{}: {}, {}", corpus_name(record), count_of(samples->get<uint64_t>(), "sample"),
+        fmt::format("{}: {}, {}", corpus_name(record), count_of(samples->get<uint64_t>(), "sample", output),
                     format_bytes(bytes->get<double>(), output));
     if (std::find(corpora.begin(), corpora.end(), text) == corpora.end()) corpora.push_back(std::move(text));
   }
@@ -189,16 +189,23 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
     origins.push_back(fmt::format("{}:{}", stored.file.filename().string(), stored.line));
     lines += script_json(to_json(stored.record)) + "\n";
   }
+  const auto all_sentences = [&](const Output& where) {
+    std::vector<Sentence> all = sentences(records, where);
+    describe_regressions(comparisons, all);
+    if (auto joined = describe_joined(set)) all.push_back(*std::move(joined));
+    return all;
+  };
+  const auto lines_at_top = [&](const Output& where) {
+    std::vector<std::string> of_comparisons = comparison_bottom_line(comparisons, where);
+    return of_comparisons.empty() ? bottom_line(records, where) : of_comparisons;
+  };
   PageState state;
   state.output = output;
-  state.sentences = sentences(records, output);
-  describe_regressions(comparisons, state.sentences);
-  if (auto joined = describe_joined(set)) state.sentences.push_back(*std::move(joined));
+  state.output.groups_digits = true;
+  state.sentences = all_sentences(state.output);
   state.first_record = records.data();
   // The sections must be made in this order: it decides colours, chart numbers and the table of contents.
-  std::vector<std::string> lines_at_top = comparison_bottom_line(comparisons, output);
-  if (lines_at_top.empty()) lines_at_top = bottom_line(records, output);
-  std::string body = headline_section(records, set.problems, lines_at_top, state);
+  std::string body = headline_section(records, set.problems, lines_at_top(state.output), state);
   body += comparison_section(comparisons, state);
   body += tiers_section(records, state);
   for (const RecordView* const view : ordered_views()) body += view->section(records, state);
@@ -206,14 +213,14 @@ Page make_page(const RecordSet& set, const Output& output, const std::string& ti
   body += other_section(records, state);
   body += environment_section(records, state);
   body += records_section(records, origins, state);
-  std::vector<std::string> subtitles{describe_set(records)};
-  if (std::string corpora = describe_corpora(records, output); !corpora.empty())
+  std::vector<std::string> subtitles{describe_set(records, state.output)};
+  if (std::string corpora = describe_corpora(records, state.output); !corpora.empty())
     subtitles.push_back(std::move(corpora));
-  if (std::string hardware = describe_hardware(records, output); !hardware.empty())
+  if (std::string hardware = describe_hardware(records, state.output); !hardware.empty())
     subtitles.insert(subtitles.begin(), std::move(hardware));
   std::string html =
       frame_page(title.empty() ? default_title(records, comparisons) : title, subtitles, body, state, lines);
-  return {std::move(html), std::move(lines_at_top), std::move(state.sentences), std::move(state.sheets)};
+  return {std::move(html), lines_at_top(output), all_sentences(output), std::move(state.sheets)};
 }
 
 }  // namespace penstock::report

@@ -17,7 +17,7 @@ struct Page {
   // The same input always gives the same text, except for the nonce of the script policy.
   std::string html;
   std::vector<std::string> bottom_line;  // the three sentences at the top of the page
-  std::vector<Sentence> sentences;       // the sentences on the page
+  std::vector<Sentence> sentences;       // the sentences on the page, for the given output
   std::vector<Sheet> sheets;  // the numbers of the page's charts, bars and heat maps, in their order
 };
 

@@ -21,7 +21,7 @@
     if (size < 0.0995) return value.toPrecision(2);
     const text = value.toFixed(size >= 999.95 ? 0 : size >= 9.995 ? 1 : 2);
     const [whole, part] = text.split(".");
-    return whole.replace(/\B(?=(\d{3})+(?!\d))/g, "\u2009") + (part ? "." + part : "");
+    return whole.replace(/\B(?=(\d{3})+(?!\d))/g, ",") + (part ? "." + part : "");
   };
   const tick = (value) => format(value).replace(/\.0+$/, "").replace(/(\.\d*?)0+$/, "$1");
 

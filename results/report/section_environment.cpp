@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
 #include "results/cells/verdicts_parts.hpp"
@@ -21,7 +22,7 @@ using Facts = std::map<std::string, std::string>;
 
 std::string fact_value(const std::string& name, const Json& value, const Output& output) {
   if (value.is_number() && name.ends_with("memory_bytes")) return format_bytes(value.get<double>(), output);
-  if (value.is_number_float()) return format_number(value.get<double>());
+  if (value.is_number_float()) return format_number(value.get<double>(), output);
   return any_text(value);
 }
 
@@ -163,12 +164,11 @@ std::string environments_html(const Environments& environments) {
   const size_t shown_count = std::min(environments.distinct.size(), kMostEnvironments);
   std::vector<HtmlTable::Column> columns{{"fact", Kind::words}};
   for (size_t i = 0; i < shown_count; ++i)
-    columns.push_back(
-        {environments.distinct.size() == 1
-             ? "every record"
-             : fmt::format("environment {}, {} record{}", i + 1, environments.distinct[i].second.size(),
-                           environments.distinct[i].second.size() == 1 ? "" : "s"),
-         Kind::words, ""});
+    columns.push_back({environments.distinct.size() == 1
+                           ? "every record"
+                           : fmt::format("environment {}, {}", i + 1,
+                                         count_of(environments.distinct[i].second.size(), "record")),
+                       Kind::words, ""});
   const std::string title = environments.distinct.size() == 1 ? "One environment for all records"
                             : environments.distinct.size() == shown_count
                                 ? "Environments; rows that differ are marked"
@@ -200,11 +200,10 @@ std::string environment_answer(const Environments& environments,
                : answer_html("Nothing differs: all records come from one machine, kernel and build.", "");
   std::vector<std::string> names;
   for (const auto& [name, values] : different_facts) names.push_back(name);
-  return answer_html(
-      fmt::format("{} fact{} differ{} between these records, which may explain different figures: {}.",
-                  different_facts.size(), different_facts.size() == 1 ? "" : "s",
-                  different_facts.size() == 1 ? "s" : "", verdicts::enumerate(names, 8)),
-      "differences", "the values");
+  return answer_html(fmt::format("{} between these records, which may explain different figures: {}.",
+                                 count_of(different_facts.size(), "fact differs", "facts differ"),
+                                 verdicts::enumerate(names, 8)),
+                     "differences", "the values");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/record_view.hpp"
 #include "results/report/html.hpp"
@@ -63,8 +64,8 @@ std::string headline_section(const std::vector<Record>& records, const std::vect
   if (!lists.empty()) out += "<div class=\"said\">\n" + lists + "</div>\n";
   if (!problems.empty()) {
     out += fmt::format(
-        "<details class=\"problems\" open><summary>{} line{} could not be read as a record</summary><ul>\n",
-        problems.size(), problems.size() == 1 ? "" : "s");
+        "<details class=\"problems\" open><summary>{} could not be read as a record</summary><ul>\n",
+        count_of(problems.size(), "line"));
     for (const std::string& problem : problems) out += "<li>" + escape(problem) + "</li>\n";
     out += "</ul></details>\n";
   }

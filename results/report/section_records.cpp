@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/cells.hpp"
@@ -32,7 +33,7 @@ std::string metric_text(const std::string& name, const Metric& metric, const Out
       name.find("utilization") != std::string::npos || name.find("fraction") != std::string::npos;
   if (is_fraction) return format_percent(value);
   const bool is_count = value >= 0 && value < 1e15 && value == std::floor(value);
-  return is_count ? format_count(uint64_t(value)) : format_number(value);
+  return is_count ? format_count(uint64_t(value), output) : format_number(value, output);
 }
 
 // The most important number of a record as text; "-" if it has none.
@@ -80,8 +81,10 @@ std::string value_text(double value, const std::string& unit, const Output& outp
   if (unit == "B/s") return format_rate(value, output) + " " + std::string(rate_unit(output));
   if (unit == "B") return format_bytes(value, output);
   if (unit == "s") return format_seconds(value);
-  if (unit == "ns") return format_ms(value) + " ms";
-  return format_number(value) + (unit == "1" || unit.empty() ? "" : unit == "1/s" ? " /s" : " " + unit);
+  if (unit == "ns") return format_ms(value, output) + " ms";
+  return format_number(value, output) + (unit == "1" || unit.empty() ? ""
+                                         : unit == "1/s"             ? " /s"
+                                                                     : " " + unit);
 }
 
 std::string cell_label(const Record& record) {
@@ -152,8 +155,7 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
   if (by_command.empty()) return "";
   std::vector<std::string> command_counts;
   for (const auto& [command, found] : by_command)
-    command_counts.push_back(
-        fmt::format("{} ({} record{})", command, found.size(), found.size() == 1 ? "" : "s"));
+    command_counts.push_back(fmt::format("{} ({})", command, count_of(found.size(), "record")));
   std::string out = state.open_section(
       "other", "Also measured", "",
       answer_html("What no other section speaks of: " + verdicts::enumerate(command_counts) + ".", "records",
@@ -189,7 +191,7 @@ namespace {
 // After this many records, the table is folded (it opens by a click).
 constexpr size_t kMostRecordsPerTable = 250;
 
-std::string usable_text(const std::vector<Record>& records) {
+std::string usable_text(const std::vector<Record>& records, const Output& output) {
   const auto usable = size_t(std::count_if(records.begin(), records.end(), is_usable));
   std::map<Verdict, size_t> unusable_counts;
   for (const Record& record : records)
@@ -199,10 +201,11 @@ std::string usable_text(const std::vector<Record>& records) {
     parts.push_back(fmt::format("{} {}", count, verdict_title(verdict)));
   }
   if (parts.empty())
-    return records.size() == 1 ? "The one record has a number."
-                               : fmt::format("All {} records have a number.", format_count(records.size()));
-  return fmt::format("{} of {} records have a number; the others: {}.", format_count(usable),
-                     format_count(records.size()), verdicts::enumerate(parts));
+    return records.size() == 1
+               ? "The one record has a number."
+               : fmt::format("All {} records have a number.", format_count(records.size(), output));
+  return fmt::format("{} of {} records have a number; the others: {}.", format_count(usable, output),
+                     format_count(records.size(), output), verdicts::enumerate(parts));
 }
 
 HtmlTable records_table(const std::string& title) {
@@ -241,7 +244,7 @@ std::string records_section(const std::vector<Record>& records, const std::vecto
   std::string out = state.open_section("records", "Every record",
                                        "One row for each measured cell, the failed ones too. The raw numbers "
                                        "are in this page and can be saved.",
-                                       answer_html(usable_text(records), ""));
+                                       answer_html(usable_text(records, state.output), ""));
   out +=
       "<p class=\"script-only\"><button type=\"button\" id=\"save-records\">Save all records (JSON "
       "lines)</button></p>\n";

@@ -41,7 +41,7 @@ HtmlTable ranks_table(const ReadGroup& group, const PageState& state) {
       table.row({text(curve.tier), text(std::to_string(ranks)), text(std::to_string(node_count(*record))),
                  text(format_rate(rate.value(), state.output)),
                  text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
-                 text(base > 0 ? format_ratio(rate.value() / base) : "-"),
+                 text(base > 0 ? format_ratio(rate.value() / base, state.output) : "-"),
                  text(rate_or_dash(metric_value(*record, kRankRatesOfRepeat.least), state.output)),
                  text(rate_or_dash(metric_value(*record, kRankRatesOfRepeat.most), state.output)),
                  state.record_link(*record)});
@@ -129,9 +129,9 @@ std::string peers_section(std::span<const Record> records, PageState& state) {
         text(peer_work(record)),
         text(parameter_text(record, "threads")),
         text(rate_or_dash(metric_value(record, kPayloadRate), state.output)),
-        text(or_dash(op_rate ? op_rate : metric_value(record, kSampleRate), format_number)),
-        text(or_dash(metric_value(record, kLatencyP50), format_ms)),
-        text(or_dash(metric_value(record, kLatencyP99), format_ms))};
+        text(or_dash(op_rate ? op_rate : metric_value(record, kSampleRate), format_number, state.output)),
+        text(or_dash(metric_value(record, kLatencyP50), format_ms, state.output)),
+        text(or_dash(metric_value(record, kLatencyP99), format_ms, state.output))};
     if (has_utilization)
       cells.push_back(text(or_dash(metric_value(record, kDlioUtilization), format_percent)));
     cells.push_back(state.record_link(record));

@@ -6,6 +6,7 @@
 
 #include "benchmarks/read/read_metrics.hpp"
 #include "benchmarks/read/view/read_parts.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "results/cells/cells.hpp"
 #include "results/record/statistics.hpp"
@@ -16,7 +17,7 @@ namespace {
 using namespace read_metrics;
 
 std::string ranks_text(uint64_t ranks) {
-  return ranks == 1 ? "1 rank" : fmt::format("{} ranks", ranks);
+  return count_of(ranks, "rank");
 }
 
 std::string depth_text(uint64_t depth) {

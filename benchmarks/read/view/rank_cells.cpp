@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "benchmarks/read/read_metrics.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "results/cells/cells.hpp"
 #include "results/record/json_members.hpp"
 
@@ -29,7 +30,7 @@ std::vector<ReadCurve> curves_of(const RecordList& group, std::string_view count
        })) {
     const uint64_t threads = *whole_number(*found.front(), "threads", 1);
     ReadCurve curve;
-    curve.tier = fmt::format("{}, {} thread{}{}", tier_name(*found.front()), threads, threads == 1 ? "" : "s",
+    curve.tier = fmt::format("{}, {}{}", tier_name(*found.front()), count_of(threads, "thread"),
                              count == "ranks" ? " a rank" : "");
     for (const Record* const record : found)
       keep_newer(curve.by_count[*whole_number(*record, count, 1)], *record);

@@ -23,8 +23,8 @@ using namespace read_metrics;
 
 using Kind = HtmlTable::Kind;
 
-std::string number_or_dash(std::optional<double> value, double scale = 1) {
-  return value ? format_number(*value * scale) : "-";
+std::string number_or_dash(std::optional<double> value, const Output& output, double scale = 1) {
+  return value ? format_number(*value * scale, output) : "-";
 }
 
 std::string cache_cell(const Record& record) {
@@ -76,11 +76,11 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
       const auto scaling = scaling_ratio(curve, *record);
       const auto ceiling_fraction = metric_value(*record, kCeilingFraction);
       table.row({tier_cell(*record), text(std::to_string(threads)),
-                 text(number_or_dash(metric_value(*record, kSampleRate))),
+                 text(number_or_dash(metric_value(*record, kSampleRate), state.output)),
                  text(rate_or_dash(metric_value(*record, kPayloadRate), state.output)),
                  text(rate ? interval_text(*rate, state.output) : "-"),
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
-                 text(scaling ? format_ratio(scaling->middle) : "-"),
+                 text(scaling ? format_ratio(scaling->middle, state.output) : "-"),
                  text(baseline_text(baseline, format_percent)), text(ceiling_text(ceiling_fraction)),
                  text(or_dash(cpu_seconds_per_gb(*record), format_number)), text(cache_cell(*record)),
                  Markup{verdict_html(record->verdict)}, state.record_link(*record)});
@@ -135,10 +135,11 @@ HtmlTable latency_table(const ReadGroup& group) {
       const auto p50 = metric_value(*record, kLatencyP50);
       const auto p99 = metric_value(*record, kLatencyP99);
       if (!p50 && !p99) continue;
-      table.row({curve.tier, std::to_string(threads), number_or_dash(p50, 1e-6),
-                 number_or_dash(metric_value(*record, kLatencyP95), 1e-6), number_or_dash(p99, 1e-6),
-                 number_or_dash(metric_value(*record, kLatencyP999), 1e-6),
-                 p50 && p99 && *p50 > 0 ? format_ratio(*p99 / *p50) : "-"});
+      table.row({curve.tier, std::to_string(threads), number_or_dash(p50, state.output, 1e-6),
+                 number_or_dash(metric_value(*record, kLatencyP95), state.output, 1e-6),
+                 number_or_dash(p99, state.output, 1e-6),
+                 number_or_dash(metric_value(*record, kLatencyP999), state.output, 1e-6),
+                 p50 && p99 && *p50 > 0 ? format_ratio(*p99 / *p50, state.output) : "-"});
     }
   return table;
 }

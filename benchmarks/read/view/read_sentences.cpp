@@ -99,7 +99,7 @@ std::map<uint64_t, const Record*>::const_iterator best_row(const ReadCurve& curv
 std::string rate_text(const Record& record, const Output& output) {
   const Metric& rate = *throughput(record);
   return rate.unit == "B/s" ? fmt::format("{} {}", format_rate(rate.value(), output), rate_unit(output))
-                            : format_number(rate.value()) + " samples/s";
+                            : format_number(rate.value(), output) + " samples/s";
 }
 
 std::string cannot_be_distinguished(const std::string& what, const RowPair& rows) {
@@ -333,7 +333,8 @@ void describe_cold_warm(const std::vector<ReadGroup>& groups, std::vector<Senten
 }
 
 // Reports whether a tier kept up with the offered rate of an open loop, and its latency at that rate.
-void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vector<Sentence>& out) {
+void describe_offered(const ReadGroup& group, const ReadCurve& curve, const Output& output,
+                      std::vector<Sentence>& out) {
   constexpr double kKeptUpIfAtLeast = 0.98;
   for (const auto& [threads, record] : curve.by_count) {
     const auto offered = metric_value(*record, kOfferedRate);
@@ -348,14 +349,15 @@ void describe_offered(const ReadGroup& group, const ReadCurve& curve, std::vecto
                    "At {} samples/s {} kept up with {}: {} from when they were due to the end "
                    "in the median, {} at "
                    "the 99th percentile{}.",
-                   format_number(*offered), curve.tier, threads_text(threads), format_seconds(*median * 1e-9),
-                   format_seconds(*tail * 1e-9), note);
+                   format_number(*offered, output), curve.tier, threads_text(threads),
+                   format_seconds(*median * 1e-9), format_seconds(*tail * 1e-9), note);
     else
       add_sentence(
           out, Tone::caution, "offered",
           "At {} samples/s {} did not keep up with {}: {} samples/s came, and latencies grow as long as "
           "that lasts{}.",
-          format_number(*offered), curve.tier, threads_text(threads), format_number(*rate), note);
+          format_number(*offered, output), curve.tier, threads_text(threads), format_number(*rate, output),
+          note);
   }
 }
 
@@ -392,7 +394,7 @@ std::string accelerators_clause(const Record& record, const ReadGroup& group) {
 
 void describe_read(const std::vector<ReadGroup>& groups, const Output& output, std::vector<Sentence>& out) {
   describe_each("reading", groups, out, [&](const ReadGroup& group) {
-    for (const ReadCurve& curve : group.curves) describe_offered(group, curve, out);
+    for (const ReadCurve& curve : group.curves) describe_offered(group, curve, output, out);
   });
   const std::vector<size_t> order = order_of_importance(groups);
   const auto for_each_group = [&](const auto& describe) {

@@ -81,8 +81,8 @@ HtmlTable block_table(const std::string& title, const std::vector<SavingRuns>& r
          {row.name, seconds_of(row, kBlockTime), or_dash(longest_block(row), format_seconds),
           or_dash(allowed_s, format_seconds), seconds_of(row, kTimeToFast), seconds_of(row, kTimeToDurable),
           drain ? format_rate(*drain, output) : "-", share && ceilings_valid ? format_percent(*share) : "-",
-          or_dash(overlap, format_percent), or_dash(inflation, format_ratio), format_number(row.sum(kSkips)),
-          std::to_string(row.runs.size())})
+          or_dash(overlap, format_percent), or_dash(inflation, format_ratio, output),
+          format_number(row.sum(kSkips), output), std::to_string(row.runs.size())})
       cells.push_back(text(cell));
     std::vector<size_t> record_numbers;
     for (const Record* const record : row.runs) record_numbers.push_back(state.number_of(*record));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "miniapps/checkpoint/saving_metrics.hpp"
 #include "miniapps/checkpoint_subcommands/view/bench_metrics.hpp"
@@ -109,8 +110,8 @@ void describe_misses(const SavingRuns& subject, std::vector<Sentence>& out) {
         "fit: their times are those of the slow tier.",
         past, std::max(past, subject.sum(kSaves)), subject.name);
   if (const double failures = subject.sum(kDrainFailures); failures > 0)
-    add_sentence(out, Tone::caution, "saving.drain_failures", "{:.0f} drain{} of {} failed.", failures,
-                 failures == 1 ? "" : "s", subject.name);
+    add_sentence(out, Tone::caution, "saving.drain_failures", "{} of {} failed.",
+                 count_of(uint64_t(failures), "drain"), subject.name);
 }
 
 // Adds a caution if a save or a drain was faster than its ceiling. Adds none if a record has the verdict
@@ -192,11 +193,10 @@ void describe_blocking(const SavingRuns& subject, std::vector<Sentence>& out) {
   const std::vector<double> blocks = samples_of(subject.runs, kBlockTime);
   const double wall_s = metric_value(subject.first(), shared_metrics::kWall).value_or(0);
   const double blocked_s = subject.sum(kBlockTime);
-  add_sentence(out, Tone::finding, "saving.held",
-               "Saving {} blocked {} for {}{}: {} save{}, median {}, longest {}.",
+  add_sentence(out, Tone::finding, "saving.held", "Saving {} blocked {} for {}{}: {}, median {}, longest {}.",
                saved_how(subject.first(), ""), subject.name, format_seconds(blocked_s),
                wall_s > 0 ? fmt::format(" ({} of the wall)", format_percent(blocked_s / wall_s)) : "",
-               blocks.size(), blocks.size() == 1 ? "" : "s", format_seconds(*subject.median_of(kBlockTime)),
+               count_of(blocks.size(), "save"), format_seconds(*subject.median_of(kBlockTime)),
                format_seconds(*std::max_element(blocks.begin(), blocks.end())));
 }
 

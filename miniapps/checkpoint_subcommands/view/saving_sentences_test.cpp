@@ -37,7 +37,7 @@ TEST(SavingSentences, ShorterIsByTheMedianOverThePairs) {
   EXPECT_EQ(only_text(records, "saving.block"),
             "Saving alexnet-adam through shm (volatile) blocks the training 5.00x shorter than straight to "
             "disk: 500 ms instead of 2 s, median of 3 pairs, from 4.00x to 8.00x. The ceilings "
-            "of the tiers (1 000 and 100.0 MB/s) would allow 10.00x shorter.");
+            "of the tiers (1000 and 100.0 MB/s) would allow 10.00x shorter.");
   const auto by = block_time_against_direct(saving_groups(records)[0], saving_groups(records)[0].arms[1]);
   ASSERT_TRUE(by);
   EXPECT_DOUBLE_EQ(by->ratio.median, 5);

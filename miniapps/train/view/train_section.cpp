@@ -42,7 +42,7 @@ HtmlTable prefetch_table(const TrainGroup& group, const PageState& state) {
     const auto samples = metric_value(*record, kSampleRate);
     const auto bytes = metric_value(*record, kPayloadRate);
     const auto steps = metric_value(*record, kSteps);
-    table.row({text(std::to_string(prefetch)), text(or_dash(samples, format_number)),
+    table.row({text(std::to_string(prefetch)), text(or_dash(samples, format_number, state.output)),
                text(rate_or_dash(bytes, state.output)),
                text(or_dash(metric_value(*record, kUtilization), format_percent)),
                text(or_dash(input_wait_per_step(*record), format_seconds)),
@@ -176,14 +176,15 @@ std::string grid_html(const TrainGrid& grid, PageState& state) {
         cell.value = metric_value(*at->second, shows_utilization ? kUtilization : kSampleRate);
       }
       if (cell.value)
-        cell.text = shows_utilization ? format_percent(*cell.value) : format_number(*cell.value);
+        cell.text =
+            shows_utilization ? format_percent(*cell.value) : format_number(*cell.value, state.output);
       largest = std::max(largest, cell.value.value_or(0));
       map.cells.back().push_back(std::move(cell));
     }
   }
   map.highest = shows_utilization ? 1 : largest;
   map.lowest_text = shows_utilization ? "0%" : "0";
-  map.highest_text = shows_utilization ? "100%" : format_number(largest);
+  map.highest_text = shows_utilization ? "100%" : format_number(largest, state.output);
   return heat_map_html(map, state);
 }
 

@@ -28,10 +28,9 @@ void describe_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
     const auto wait_with = input_wait_per_step(*record);
     bool too_busy = record->verdict == Verdict::client_bound;
     if (const auto hidden = hidden_by_prefetch(group, prefetch)) {
-      const std::string waited =
-          fmt::format("{}, {} ahead: the accelerator waited {} a step instead of {}", group.title,
-                      prefetch == 1 ? "1 batch" : fmt::format("{} batches", prefetch),
-                      format_seconds(*wait_with), format_seconds(*wait_without));
+      const std::string waited = fmt::format("{}, {} ahead: the accelerator waited {} a step instead of {}",
+                                             group.title, count_of(prefetch, "batch", "batches"),
+                                             format_seconds(*wait_with), format_seconds(*wait_without));
       too_busy |= without->second->verdict == Verdict::client_bound;
       add_sentence(out, too_busy ? Tone::caution : Tone::finding, "prefetch",
                    "Prefetching removed {} of the waiting ({}){}.",
@@ -147,10 +146,10 @@ void describe_fed(const TrainGroup& group, uint64_t prefetch, const Record& reco
   const bool limited_by_machine =
       limited_by == "client" || limited_by == "memory" || parameter_number(record, "accelerators_at_most");
   add_sentence(out, Tone::finding, "fed",
-               "With prefetch {}, {} feeds {}{:.0f} accelerator{} with steps of {}: AU was at least {} in {} "
+               "With prefetch {}, {} feeds {}{} with steps of {}: AU was at least {} in {} "
                "runs in a row{}.",
-               prefetch, group.title, limited_by_machine ? "at least " : "", *fed_number,
-               *fed_number == 1 ? "" : "s", format_seconds(*step),
+               prefetch, group.title, limited_by_machine ? "at least " : "",
+               count_of(uint64_t(*fed_number), "accelerator"), format_seconds(*step),
                format_percent_apart(*threshold, metric_value(record, kWithOneMore).value_or(*threshold)),
                utilization->samples.size(), with_one_more(record, *threshold));
 }
@@ -323,11 +322,11 @@ void describe_validation(const TrainGroup& group, uint64_t prefetch, const Recor
   const auto validation_s = metric_value(record, kValidation);
   if (!passes || !validation_s || wall <= 0) return;
   add_sentence(out, Tone::finding, "validation",
-               "With prefetch {}, {} was validated {}, on {} samples in all: {} between its "
+               "With prefetch {}, {} was validated {}, on {} in all: {} between its "
                "steps ({} of the wall).",
                prefetch, group.title, *passes == 1 ? "once" : fmt::format("{} times", *passes),
-               metric_value(record, kValidationSamples).value_or(0), format_seconds(*validation_s),
-               format_percent(*validation_s / wall));
+               count_of(uint64_t(metric_value(record, kValidationSamples).value_or(0)), "sample"),
+               format_seconds(*validation_s), format_percent(*validation_s / wall));
 }
 
 void describe_checkpoints(const TrainGroup& group, uint64_t prefetch, const Record& record,
@@ -338,10 +337,10 @@ void describe_checkpoints(const TrainGroup& group, uint64_t prefetch, const Reco
   const double all_s = std::accumulate(saves->samples.begin(), saves->samples.end(), 0.0);
   const double bytes = metric_value(record, kModelBytes).value_or(0);
   add_sentence(out, Tone::finding, "checkpoints",
-               "With prefetch {}, {} stood still for {} checkpoints: {} ({} of the wall), {} "
+               "With prefetch {}, {} stood still for {}: {} ({} of the wall), {} "
                "each. It wrote {} and "
                "read {}{}.",
-               prefetch, group.title, saves->samples.size(), format_seconds(all_s),
+               prefetch, group.title, count_of(saves->samples.size(), "checkpoint"), format_seconds(all_s),
                format_percent(all_s / wall), format_seconds(saves->value()), size_text(bytes),
                size_text(metric_value(record, shared_metrics::kTierBytesRead).value_or(0)),
                metric_value(record, kInputAlone) ? ", the runs without an accelerator included" : "");
@@ -356,9 +355,9 @@ void describe_files(const TrainGroup& group, uint64_t prefetch, const Record& re
   const auto published_rate = metric_value(record, kPublishedRate);
   if (!files || !corrected_rate || !published_rate || *corrected_rate <= 0) return;
   add_sentence(out, Tone::finding, "file_reads",
-               "With prefetch {}, {} loaded {} files, {} of them to validate, at {}/s while it read; "
+               "With prefetch {}, {} loaded {}, {} of them to validate, at {}/s while it read; "
                "as the published study counts bytes that is {}/s.",
-               prefetch, group.title, *files,
+               prefetch, group.title, count_of(uint64_t(*files), "file"),
                metric_value(record, kFileReadsOf.with("validation")).value_or(0), size_text(*corrected_rate),
                size_text(*published_rate));
 }
