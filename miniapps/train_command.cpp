@@ -127,7 +127,8 @@ void TrainRuns::record_skipped(const Tier& tier, const std::string& why) {
 }
 
 Result<bool> measure_all(const TrainPlan& plan, TrainRuns& runs) {
-  std::vector<const Tier*> tiers{&plan.corpus.tier};
+  std::vector<const Tier*> tiers;
+  if (!plan.only_other_tiers) tiers.push_back(&plan.corpus.tier);
   for (const Tier& tier : plan.other_tiers) tiers.push_back(&tier);
   const Tier* stuck_tier = nullptr;
   for (const Tier* tier : tiers) {

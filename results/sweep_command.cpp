@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,15 +11,14 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
-#include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/print.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
-#include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/system/whole_file.hpp"
 #include "results/record/json_members.hpp"
+#include "results/sweep/prepare.hpp"
 #include "results/sweep/runner.hpp"
 #include "results/sweep/slurm.hpp"
 #include "results/sweep/spec.hpp"
@@ -62,8 +60,6 @@ constexpr OptionSpec kSweepOptions[] = {
      .at_least = 0},
 };
 
-constexpr double kLockPatience_s = 60;
-
 class Sweep {
  public:
   explicit Sweep(const CommandContext& context) : context_(context) {}
@@ -78,97 +74,28 @@ class Sweep {
 
  private:
   const SweepSpec& spec() const { return work_.spec; }
-  fs::path journal() const { return SweepState::journal_file(spec().results, spec().name); }
-
-  Result<SweepState> open_state() const {
-    return SweepState::open(spec().results, spec().name, kLockPatience_s, note);
-  }
 
   Result<void> prepare() {
-    work_.warn = warn;
     file_ = context_.positionals[0];
     PENSTOCK_ASSIGN(work_.spec, read_sweep_file(file_));
     if (context_.options.given("results")) work_.spec.results = context_.options.text("results");
     if (context_.options.given("budget")) work_.spec.budget = context_.options.duration("budget");
-    PENSTOCK_TRY(find_command());
-    const auto in_file = [&](const Error& error) {
-      return make_error(error.code, "{}: {}", file_, error.what);
-    };
-    if (const auto launcher = check_launcher(spec()); !launcher.ok()) return in_file(launcher.error());
-    auto cells = sweep_cells(spec());
-    if (!cells.ok()) return in_file(cells.error());
-    work_.cells = *std::move(cells);
+    PENSTOCK_TRY(prepare_work(work_, context_, file_));
     constexpr uint64_t kLeastRepeatsForInterval = 6;
     if (spec().until_interval > 0 && spec().repeats < kLeastRepeatsForInterval)
       warn(fmt::format("{}: 'until' needs six repeats at least, and there are {}", file_, spec().repeats));
-    PENSTOCK_ASSIGN(work_.program, this_program());
-    work_.no_config = context_.options.flag("no-config");
-    work_.launcher = context_.launcher;
-    work_.job = own_slurm_job();
-    work_.uses_srun = !work_.job.empty() || context_.options.flag("slurm");
-    return check_lines();
-  }
-
-  Result<void> find_command() {
-    std::vector<std::string_view> valid;
-    for (const CommandInfo* command : command_registry().present()) {
-      if (command->measures) valid.push_back(command->name);
-      if (command->measures && command->name == spec().command) work_.command = command;
-    }
-    if (work_.command != nullptr) return success();
-    Error error = unknown_name("measuring command", spec().command, valid);
-    error.what = fmt::format("{}: {}", file_, error.what);
-    return error;
-  }
-
-  // Checks the command line of every cell before anything is measured. Fails if the command would refuse one
-  // of them. Lines of arms with another program are not checked, since its options may differ.
-  Result<void> check_lines() const {
-    for (const SweepCell& cell : work_.cells)
-      for (size_t arm = 0; arm < runs_per_turn(spec()); ++arm) {
-        if (arm < spec().arms.size() && !spec().arms[arm].program.empty()) continue;
-        std::vector<std::string> words = run_arguments(spec(), cell, arm, *work_.command);
-        words.erase(words.begin());
-        if (const auto line = parse_command_line(*work_.command, words, {}); !line.ok())
-          return make_error(line.error().code, "{}, cell '{}': {}", file_, cell.title, line.error().what);
-      }
+    work_.uses_srun = work_.uses_srun || context_.options.flag("slurm");
     return success();
   }
 
-  // If the sweep was started before, compares the sweep's file with the journal. Only added cells and added
-  // repeats are allowed; any other change is an error. The new content of the file is then stored in the
-  // journal. If the sweep is new, starts its journal.
-  Result<void> check_journal(SweepState& state) {
-    Json identity = sweep_identity(spec());
-    const SweepHistory& history = state.history();
-    if (history.identity.is_null()) {
-      std::random_device entropy;
-      work_.seed = spec().seed.value_or(entropy() & 0x7fffffffU);
-      identity["seed"] = work_.seed;
-      PENSTOCK_TRY(state.record_sweep(identity, work_.seed));
-      work_.suite = state.history().suite;
-      return success();
-    }
-    if (const auto added = check_only_added(history.identity, identity); !added.ok())
-      return make_error(Errc::invalid_argument,
-                        "{}: the sweep '{}' was started differently: {}; give it another name, or "
-                        "remove '{}' to start again (its records stay)",
-                        file_, spec().name, added.error().what, journal().string());
-    work_.seed = history.seed;
-    work_.suite = history.suite;
-    identity["seed"] = work_.seed;
-    return identity == history.identity ? success() : state.record_sweep(identity, work_.seed);
-  }
-
   Result<int> run_here() {
-    PENSTOCK_ASSIGN(SweepState state, open_state());
-    PENSTOCK_TRY(check_journal(state));
+    PENSTOCK_ASSIGN(SweepState state, open_sweep(work_, context_, file_));
     if (spec().budget) work_.budget_s = std::chrono::duration<double>(*spec().budget).count();
     if (!work_.job.empty()) limit_to_allocation();
     const size_t turns_before = state.history().turns.size();
     if (turns_before > 0)
-      note(fmt::format("going on with the sweep '{}': {} {} done", spec().name,
-                       count_of(turns_before, "turn"), turns_before == 1 ? "is" : "are"));
+      note(fmt::format("continuing the sweep '{}': {} done", spec().name,
+                       count_of(turns_before, "turn is", "turns are")));
     PENSTOCK_ASSIGN(const SweepEnd end, run_sweep(work_, state, context_.output));
     return conclude(state.history(), end.turns_left, end.reason);
   }
@@ -218,8 +145,7 @@ class Sweep {
   // Submits a job that runs the sweep, and returns the job's number. Submits nothing and returns "" if there
   // are no turns left to make.
   Result<std::string> submit() {
-    PENSTOCK_ASSIGN(SweepState state, open_state());
-    PENSTOCK_TRY(check_journal(state));
+    PENSTOCK_ASSIGN(SweepState state, open_sweep(work_, context_, file_));
     if (turns_left(work_, state.history()) == 0) return std::string();
     const fs::path file = batch_file(spec());
     PENSTOCK_TRY(write_whole_file(file.string(), "the batch script", script()));
@@ -257,7 +183,8 @@ class Sweep {
       const bool ended_by_budget = ended_itself && history_after.end->reason == kEndedByBudget;
       const bool made_progress = history_after.turns.size() > history_before->turns.size();
       if (!ended_by_budget && made_progress && submissions < context_.options.integer("resubmit")) {
-        note(fmt::format("job {} ended as {}; {} turns are left, submitting again", job, *last_state, left));
+        note(fmt::format("job {} ended as {}; {} left, submitting again", job, *last_state,
+                         count_of(left, "turn is", "turns are")));
         continue;
       }
       const std::string ended_by =
@@ -282,7 +209,7 @@ class Sweep {
     work_.seed = history.identity.is_null() ? spec().seed.value_or(0) : history.seed;
     work_.suite = history.identity.is_null() ? spec().name : history.suite;
     if (history.identity.is_null() && !spec().seed)
-      note("without a 'seed' the order is drawn when the sweep begins; this is one of many");
+      note("the order is an example: the sweep draws another one, unless the file has a 'seed'");
     const SweepTimes times(history);
     const uint64_t left = turns_left(work_, history);
     const double seconds = seconds_left(work_, history, times);
@@ -290,11 +217,11 @@ class Sweep {
       print_plan_lines(history);
       return 0;
     }
-    fmt::print("sweep {}: {}, {} at most{}; {} of {} turns are left, {} {}\n", spec().name,
+    fmt::print("sweep {}: {}, {} at most{}; {} of {} left, {} {}\n", spec().name,
                count_of(work_.cells.size(), "cell"), count_of(spec().repeats, "repeat"),
                spec().arms.empty() ? "" : fmt::format(", {} arms", spec().arms.size()), left,
-               left + history.turns.size(), history.turns.empty() ? "at least" : "about",
-               rough_duration(seconds));
+               count_of(left + history.turns.size(), "turn is", "turns are"),
+               history.turns.empty() ? "at least" : "about", rough_duration(seconds));
     for_each_turn(history, [&](const SweepCell& cell, uint64_t round, size_t arm) {
       fmt::print("{}\n", shell_line(run_line(work_, cell, arm, round, spec().results, "{run}")));
     });
@@ -346,9 +273,9 @@ class Sweep {
       if (!row.reason.empty() && verdict_exit_code(row.verdict) != 0 && printed.insert(row.reason).second)
         note(fmt::format("{}: {}: {}", row.cell->title, verdict_name(row.verdict), row.reason));
     if (left > 0)
-      note(fmt::format("{} {} done and {} left (ended by: {}); the same line goes on",
-                       count_of(history.turns.size(), "turn"), history.turns.size() == 1 ? "is" : "are",
-                       left == 1 ? "1 is" : format_count(left) + " are", why));
+      note(fmt::format("{} done and {} left (ended by: {}); the same command line continues",
+                       count_of(history.turns.size(), "turn is", "turns are"), count_of(left, "is", "are"),
+                       why));
     if (!context_.output.json) report_next_step(folders);
     return code;
   }

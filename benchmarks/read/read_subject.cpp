@@ -1,15 +1,14 @@
 #include "benchmarks/read/read_subject.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "benchmarks/read/block_manifest.hpp"
 #include "datagen/codec/png.hpp"
-#include "datagen/corpus/copy_engine.hpp"
 #include "datagen/corpus/corpus_samples.hpp"
+#include "datagen/corpus/tier_copy.hpp"
 #include "datagen/format/sample_opener.hpp"
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/cli/shell_quoting.hpp"
@@ -17,50 +16,10 @@
 namespace penstock {
 namespace {
 
-constexpr uint64_t kMostObjectsInspected = 256;
-
 Result<void> check_collective(const Tier& tier) {
   if (tier.backend->caps().collective_reads) return success();
   return make_error(Errc::invalid_argument,
                     "tier '{}' has no collective reads: only the back end mpiio has (mpiio:PATH)", tier.name);
-}
-
-// Whether `penstock copy` would refuse to fill the tier: it has a manifest, or files without the mark of a
-// copy that was started.
-bool holds_something_else(const Tier& tier) {
-  if (Manifest::load(*tier.backend, kManifestName).ok()) return true;
-  const auto folder = tier.backend->native_path("");
-  std::error_code unknown;
-  return folder && std::filesystem::exists(*folder, unknown) &&
-         !std::filesystem::is_empty(*folder, unknown) &&
-         !std::filesystem::exists(std::filesystem::path(*folder) / kCopyingName, unknown);
-}
-
-// Checks that the tier has a copy of the corpus, before anything is measured. It looks for some objects,
-// spread over the whole corpus. `corpus_arguments` name the corpus on a command line.
-Result<void> look_for_objects(Tier& tier, const SampleList& samples, std::string_view corpus_arguments) {
-  const uint64_t inspected = std::min<uint64_t>(samples.objects(), kMostObjectsInspected);
-  for (uint64_t i = 0; i < inspected; ++i) {
-    const std::string_view name = samples.name(uint32_t(i * samples.objects() / inspected));
-    const Result<Entry> found = tier.backend->names().stat(name);
-    if (!found.ok() && found.error().code == Errc::not_found && tier.backend_name == "mem")
-      return make_error(Errc::not_found,
-                        "tier '{}' is memory of this process, which is empty when a command starts: for a "
-                        "tier in memory, use a folder in /dev/shm",
-                        tier.name);
-    if (!found.ok() && found.error().code == Errc::not_found && holds_something_else(tier))
-      return make_error(
-          Errc::not_found,
-          "tier '{}' lacks '{}' of the corpus: its folder contains another corpus, other files or a damaged "
-          "copy. Name another folder with --tier; to fill a new one: penstock copy {} --to FOLDER",
-          tier.name, name, corpus_arguments);
-    if (!found.ok() && found.error().code == Errc::not_found)
-      return make_error(Errc::not_found,
-                        "tier '{}' lacks '{}' of the corpus; put a copy there first: "
-                        "penstock copy {} --to {}",
-                        tier.name, name, corpus_arguments, shell_word(tier.spec));
-  }
-  return success();
 }
 
 Result<void> check_codec(const Corpus& corpus) {
@@ -125,7 +84,9 @@ Result<ReadSubject> open_subject(const CommandContext& context, const ReadOption
   PENSTOCK_TRY(check_cache_request(corpus.tier, requested.cache));
   for (const Tier& tier : given_tiers) PENSTOCK_TRY(check_cache_request(tier, requested.cache));
   if (!requested.skip_errors)
-    for (Tier& tier : given_tiers) PENSTOCK_TRY(look_for_objects(tier, samples, corpus.arguments));
+    for (Tier& tier : given_tiers)
+      PENSTOCK_TRY(
+          check_copy(tier, corpus, samples.objects(), [&](uint32_t object) { return samples.name(object); }));
   return ReadSubject{std::move(corpus), std::move(given_tiers), std::move(samples)};
 }
 

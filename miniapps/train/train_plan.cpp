@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "datagen/corpus/tier_copy.hpp"
 #include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/system/descriptor_limit.hpp"
 #include "io_backends/core/units.hpp"
@@ -261,13 +262,23 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
                   open_tiers(options.texts("tier"), corpus.tier.name, request.named_tiers));
   PENSTOCK_TRY(check_cache_request(corpus.tier, request.cache));
   bool in_place = corpus.tier.backend->caps().zero_copy;
+  std::string scratch;
   for (const Tier& tier : others) {
     PENSTOCK_TRY(check_cache_request(tier, request.cache));
     in_place |= tier.backend->caps().zero_copy;
+    if (request.bad_sample == BadSample::fail)
+      PENSTOCK_TRY(check_copy(tier, corpus, corpus.manifest.objects(),
+                              [&](uint32_t object) { return corpus.manifest.object_name(object, scratch); }));
   }
   // If samples are used in place, many objects stay open, so raise the limit of file descriptors.
   if (in_place) raise_descriptor_limit();
-  TrainPlan plan{std::move(request), std::move(corpus), std::move(others)};
+  if (options.flag("only-tiers") && others.empty())
+    return make_error(Errc::invalid_argument, "--only-tiers needs a --tier to measure");
+  if (options.flag("only-tiers") && options.given("overlay"))
+    return make_error(
+        Errc::invalid_argument,
+        "--overlay replaces the corpus's own tier, which --only-tiers leaves out: leave one of them out");
+  TrainPlan plan{std::move(request), std::move(corpus), std::move(others), options.flag("only-tiers")};
   PENSTOCK_TRY(try_epoch_checkpoints(plan));
   if (plan.app->plan_files != nullptr) {
     PENSTOCK_TRY(open_files(options, plan));

@@ -100,6 +100,7 @@ struct TrainPlan : TrainRequest {
   // The corpus includes its tier. With FileInput, each sample of the corpus is a file to train on.
   Corpus corpus;
   std::vector<Tier> other_tiers;  // the tiers of --tier, which have the same objects as the corpus
+  bool only_other_tiers = false;  // whether the corpus's own tier is not measured
   std::optional<Corpus> validation_corpus{};
   // How samples are loaded: one by one (Transform), or by whole files (FileInput).
   std::variant<Transform, FileInput> input{};

@@ -122,7 +122,8 @@ Result<void> check_same_work(const TrainPlan& plan, const Options& options) {
                                       plan.saving && plan.saving->fast ? 1U : 0U,
                                       plan.saving && plan.saving->resume ? 1U : 0U,
                                       plan.saving ? uint64_t(plan.saving->policy.on_full) : 0U,
-                                      plan.other_tiers.size()};
+                                      plan.other_tiers.size(),
+                                      plan.only_other_tiers ? 1U : 0U};
   std::vector<uint64_t> minima = numbers;
   std::vector<uint64_t> maxima = numbers;
   PENSTOCK_TRY(plan.ranks->all_reduce(std::span(minima), Reduction::min));

@@ -60,7 +60,7 @@ bool has_narrow_interval(const std::vector<double>& values, double relative_widt
 std::string value_text(double value, const SweepFigure& figure, const Output& output) {
   if (figure.unit == "B/s") return format_rate(value, output);
   if (figure.unit == "s") return format_seconds(value);
-  return format_number(value);
+  return format_number(value, output);
 }
 
 std::string metric_text(const SweepFigure& figure, const Output& output) {

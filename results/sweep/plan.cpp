@@ -65,6 +65,21 @@ void add_jobs(std::vector<SweepCell>& cells, const SweepCell& cell, const SweepS
   }
 }
 
+// Replaces the option's alias by its own name. Fails if the settings have both.
+Result<void> use_own_names(std::vector<SweepSetting>& settings, const CommandInfo& command) {
+  std::vector<OptionWord> words;
+  for (const SweepSetting& setting : settings) words.push_back({setting.key, ""});
+  PENSTOCK_TRY(canonical_flags(command, words));
+  for (SweepSetting& setting : settings) {
+    const OptionSpec* const option = find_option(command, setting.key);
+    if (option == nullptr) continue;
+    for (std::string& value : setting.values)
+      value = with_own_name(*option, {setting.key, std::move(value)}).value;
+    setting.key = option->name;
+  }
+  return success();
+}
+
 bool is_off(const std::string& word) {
   return word == "false" || word == "no" || word == "off" || word == "0";
 }
@@ -204,6 +219,28 @@ Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec) {
   return all_cells;
 }
 
+Result<void> use_own_names(SweepSpec& spec, const CommandInfo& command) {
+  PENSTOCK_TRY(use_own_names(spec.fixed_settings, command));
+  for (SweepArm& arm : spec.arms) PENSTOCK_TRY(use_own_names(arm.fixed_settings, command));
+  std::set<std::string> keys;
+  for (SweepAxis& axis : spec.grid) {
+    if (const OptionSpec* const option = find_option(command, axis.key); option != nullptr) {
+      for (std::vector<std::string>& values : axis.values)
+        for (std::string& value : values) value = with_own_name(*option, {axis.key, std::move(value)}).value;
+      axis.key = option->name;
+    }
+    if (!keys.insert(axis.key).second)
+      return make_error(Errc::invalid_argument, "'grid' has '{}' twice, by both of its names: remove one",
+                        axis.key);
+  }
+  return success();
+}
+
+bool is_set_by_sweep(std::string_view key) {
+  static constexpr std::array<std::string_view, 5> kKeys{"results", "pair", "json", "progress", "no-config"};
+  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
+
 size_t runs_per_turn(const SweepSpec& spec) {
   return std::max<size_t>(1, spec.arms.size());
 }
@@ -231,6 +268,8 @@ std::vector<std::string> run_arguments(const SweepSpec& spec, const SweepCell& c
                                        const CommandInfo& command) {
   std::vector<std::string> arguments{spec.command};
   arguments.insert(arguments.end(), cell.arguments.begin(), cell.arguments.end());
+  if (arm < spec.arms.size())
+    arguments.insert(arguments.end(), spec.arms[arm].arguments.begin(), spec.arms[arm].arguments.end());
   for (const SweepSetting& setting : settings_of(spec, cell, arm)) add_option(arguments, setting, command);
   return arguments;
 }
@@ -292,8 +331,11 @@ Json sweep_identity(const SweepSpec& spec) {
   json["grid"] = Json::object();
   for (const SweepAxis& axis : spec.grid) json["grid"][axis.key] = axis.values;
   json["arms"] = Json::object();
-  for (const SweepArm& arm : spec.arms)
+  for (const SweepArm& arm : spec.arms) {
     json["arms"][arm.name] = Json{{"program", arm.program}, {"fixed", arguments_json(arm.fixed_settings)}};
+    // Only if there are any, so that a sweep of an earlier version can continue.
+    if (!arm.arguments.empty()) json["arms"][arm.name]["nouns"] = arm.arguments;
+  }
   json["ranks"] = spec.ranks;
   json["nodes"] = spec.nodes;
   json["tasks-per-node"] = spec.tasks_per_node;

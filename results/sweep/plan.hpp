@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
@@ -37,6 +38,13 @@ struct SweepCell {
 // Returns the cells in the grid's order; the last axis changes fastest. Leaves out combinations of ranks and
 // nodes that make no job: fewer ranks than nodes, or more ranks than tasks-per-node allows.
 Result<std::vector<SweepCell>> sweep_cells(const SweepSpec& spec);
+
+// Gives the options of the sweep their own names: fio's numjobs becomes threads. So cells and records have
+// the same names, however the file spells them. Fails if the file has an option by both of its names.
+Result<void> use_own_names(SweepSpec& spec, const CommandInfo& command);
+
+// Whether the sweep itself gives this option to each run. Then a spec must not set it.
+bool is_set_by_sweep(std::string_view key);
 
 // How many runs a turn has: one for each arm, or one if there are no arms.
 size_t runs_per_turn(const SweepSpec& spec);

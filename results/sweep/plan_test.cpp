@@ -13,7 +13,8 @@ namespace penstock {
 namespace {
 
 constexpr OptionSpec kOptions[] = {
-    {.name = "threads", .type = OptionType::list, .fallback = "1"},
+    {.name = "threads", .type = OptionType::list, .fallback = "1", .alias = "numjobs"},
+    {.name = "duration", .type = OptionType::duration, .alias = "runtime", .alias_unit = "s"},
     {.name = "tier", .repeated = true},
     {.name = "only-tiers", .type = OptionType::flag},
     {.name = "cache"},
@@ -53,6 +54,29 @@ TEST(SweepPlan, IsTheProductOfItsAxes) {
   for (const SweepCell& cell : cells) keys.insert(cell.key);
   EXPECT_EQ(keys.size(), 12U);
   EXPECT_EQ(cells_of(spec_of("")).size(), 1U) << "no grid is one cell";
+}
+
+// A sweep that is spelled as fio's users type it has the same cells and records as one with the options' own
+// names.
+TEST(SweepPlan, AliasesBecomeTheOptionsOwnNames) {
+  SweepSpec spec = spec_of(
+      "fixed: {runtime: 30}\ngrid: {numjobs: [1, 2]}\n"
+      "arms: {a: {fixed: {runtime: 1m}}, b: {nouns: [more]}}\n");
+  ASSERT_OK(use_own_names(spec, kCommand));
+  const auto cells = cells_of(spec);
+  ASSERT_EQ(cells.size(), 2U);
+  EXPECT_EQ(cells[1].key, "threads=2");
+  EXPECT_EQ(run_arguments(spec, cells[1], 0, kCommand),
+            (std::vector<std::string>{"read", "data", "--duration", "1m", "--threads", "2"}));
+  EXPECT_EQ(run_arguments(spec, cells[1], 1, kCommand),
+            (std::vector<std::string>{"read", "data", "more", "--duration", "30s", "--threads", "2"}));
+  EXPECT_EQ(sweep_identity(spec)["arms"]["b"]["nouns"][0], "more");
+  EXPECT_FALSE(sweep_identity(spec)["arms"]["a"].contains("nouns"))
+      << "journals of earlier versions have none, and stay valid";
+  SweepSpec twice = spec_of("fixed: {runtime: 30, duration: 30s}\n");
+  EXPECT_ERRC(Errc::invalid_argument, use_own_names(twice, kCommand), "--runtime and --duration");
+  SweepSpec axes = spec_of("grid: {threads: [1], numjobs: [2]}\n");
+  EXPECT_ERRC(Errc::invalid_argument, use_own_names(axes, kCommand), "threads");
 }
 
 TEST(SweepPlan, LeavesOutInvalidJobs) {

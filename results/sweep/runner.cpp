@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "io_backends/core/cli/command_line.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/system/interrupt.hpp"
@@ -63,7 +64,7 @@ std::string last_line(const fs::path& file) {
   std::string last_text;
   for (std::string line; std::getline(in, line);)
     if (line.find_first_not_of(" \t\r") != std::string::npos) last_text = line;
-  return last_text.substr(0, 500);
+  return last_text.substr(0, 2000);
 }
 
 // The arguments that the sweep itself adds to each run.
@@ -131,7 +132,6 @@ class Runner {
             "'{}' is another program than it was: the turns that are done were measured with the old one",
             program));
     PENSTOCK_TRY(state_.record_start(work_.job, programs));
-    progress_.advance(state_.history().turns.size());
     SweepEnd end{.job = work_.job, .turns_left = 0, .reason = ""};
     PENSTOCK_ASSIGN(end.reason, all_rounds());
     end.turns_left = turns_left(work_, state_.history());
@@ -171,7 +171,8 @@ class Runner {
     if (!output_.progress) return;
     const SweepHistory& history = state_.history();
     const uint64_t total_turns = history.turns.size() + turns_left(work_, history);
-    progress_.set_note(fmt::format("of {}, about {} left; now {}", total_turns,
+    progress_.set_note(fmt::format("{} of {}, about {} left; now {}", history.turns.size(),
+                                   count_of(total_turns, "turn"),
                                    rough_duration(seconds_left(work_, history, times_)), cell.title));
   }
 
@@ -191,7 +192,10 @@ class Runner {
     times_.add(turn);
     // A turn counts only once record_turn() has made it durable.
     PENSTOCK_TRY(state_.record_turn(turn));
-    progress_.advance(1);
+    if (!std::exchange(reported_time_left_, true) && work_.log && !output_.progress)
+      if (const uint64_t left = turns_left(work_, state_.history()); left > 0)
+        work_.log(fmt::format("{} left, about {}", count_of(left, "turn is", "turns are"),
+                              rough_duration(seconds_left(work_, state_.history(), times_))));
     if (output_.json) print_turn(cell, turn);
     return true;
   }
@@ -226,6 +230,8 @@ class Runner {
         state_.remove_run(folder);
         continue;
       }
+      if (work_.needs_first_result && state_.history().turns.empty())
+        PENSTOCK_TRY(check_result(run, records));
       PENSTOCK_TRY(keep_records(run, records, cell, arm, round, line));
       return std::optional<SweepRun>(std::move(run));
     }
@@ -260,6 +266,20 @@ class Runner {
     while (!interrupted() && Clock::now() < deadline)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     return interrupted() || (!work_.job.empty() && !is_running(work_.job));
+  }
+
+  // Returns the error of a run that has no usable record, in the run's own words, and removes the run.
+  Result<void> check_result(const SweepRun& run, const RecordSet& records) const {
+    std::string reason = records.records.empty() ? last_line(state_.run_path(run.folder) / kOutputFile) : "";
+    bool has_result = false;
+    for (const StoredRecord& stored : records.records) {
+      has_result = has_result || is_usable(stored.record);
+      if (reason.empty()) reason = stored.record.reason;
+    }
+    if (has_result) return success();
+    state_.remove_run(run.folder);
+    return make_error(Errc::invalid_argument, "the run of '{}' has no result (exit code {}): {}",
+                      run.arm.empty() ? work_.spec.command : run.arm, run.exit_code, reason);
   }
 
   Result<void> keep_records(SweepRun& run, RecordSet& records, const SweepCell& cell, size_t arm,
@@ -349,6 +369,7 @@ class Runner {
   const Clock::time_point start_;
   std::set<std::string, std::less<>> settled_cells_;
   bool reported_missing_metric_ = false;
+  bool reported_time_left_ = false;
 };
 
 }  // namespace

@@ -39,6 +39,11 @@ struct SweepWork {
   std::optional<double> budget_s;
   std::string_view budget_reason = kEndedByBudget;  // what set budget_s: kEndedByBudget or kEndedByAllocation
   std::function<void(std::string_view)> warn;       // prints a warning; called as soon as there is one
+  // Prints a note. If it is set, the runner tells after its first turn how long the rest takes.
+  std::function<void(std::string_view)> log;
+  // Whether the sweep ends with the error of a run of its first turn that leaves no result, because then all
+  // others would fail, too.
+  bool needs_first_result = false;
 };
 
 // The complete command line of one run. The word `run` replaces {run} in it.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <fstream>
 #include <iterator>
@@ -14,6 +13,7 @@
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/record/baseline.hpp"
+#include "results/sweep/plan.hpp"
 
 namespace penstock {
 namespace {
@@ -140,9 +140,7 @@ std::string option_name(std::string key) {
 
 // Fails if the sweep itself gives this option to each run: then the file must not set it.
 Result<void> check_not_reserved(const std::string& key, const std::string& path) {
-  static constexpr std::array<std::string_view, 5> kReservedKeys{"results", "pair", "json", "progress",
-                                                                 "no-config"};
-  if (std::find(kReservedKeys.begin(), kReservedKeys.end(), key) == kReservedKeys.end()) return success();
+  if (!is_set_by_sweep(key)) return success();
   return key_error(path, fmt::format("cannot have '{}': the sweep gives that to each run", key));
 }
 
@@ -187,12 +185,13 @@ Result<void> read_grid(SweepSpec& spec, const YAML::Node& node, const std::strin
 
 constexpr Key<SweepArm> kArmKeys[] = {
     {"fixed", &read_into<SweepArm, &SweepArm::fixed_settings, setting_list>},
+    {"nouns", &read_into<SweepArm, &SweepArm::arguments, word_list>},
     {"program", &read_into<SweepArm, &SweepArm::program, word_of>},
 };
 
 Result<void> read_arms(SweepSpec& spec, const YAML::Node& node, const std::string& path) {
   const auto add = [&](const std::string& name, const YAML::Node& value) -> Result<void> {
-    SweepArm arm{.name = name, .program = {}, .fixed_settings = {}};
+    SweepArm arm{.name = name, .program = {}, .arguments = {}, .fixed_settings = {}};
     if (name.empty() || name.find_first_of(", ") != std::string::npos)
       return key_error(path, fmt::format("cannot have the name '{}': no comma, no blank", name));
     if (!value.IsNull())

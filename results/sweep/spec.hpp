@@ -27,10 +27,11 @@ struct SweepAxis {
   std::vector<std::vector<std::string>> values;
 };
 
-// One of the alternatives that the sweep compares: a program, settings, or both.
+// One of the alternatives that the sweep compares: a program, arguments and settings.
 struct SweepArm {
   std::string name;
-  std::string program;  // "": this program
+  std::string program;                 // "": this program
+  std::vector<std::string> arguments;  // after those of the cell
   std::vector<SweepSetting> fixed_settings;
 };
 

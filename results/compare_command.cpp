@@ -1,5 +1,5 @@
 // penstock compare BASE NEW: tells whether NEW is worse than BASE (the regression gate). The rules are in
-// comparison.hpp.
+// comparison.hpp. With --base-tier it measures first (tier_gate.hpp).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +22,7 @@
 #include "results/compare/history.hpp"
 #include "results/compare/matched_cells.hpp"
 #include "results/record/store.hpp"
+#include "results/tier_gate.hpp"
 
 namespace penstock {
 namespace {
@@ -29,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kInputGroup = "What to compare";
+constexpr std::string_view kTiersGroup = "Two tiers";
 constexpr std::string_view kRuleGroup = "What counts";
 constexpr std::string_view kOutputGroup = "Output";
 
@@ -55,6 +57,42 @@ constexpr OptionSpec kOptions[] = {
      .help = "the arguments are results of many days: print where they changed (advisory, exit 0; needs 30 "
              "runs)",
      .group = kInputGroup},
+    {.name = "base-tier",
+     .role = OptionRole::target,
+     .value = "TIER",
+     .help = "measure the command after -- on this tier and on --candidate-tier, in turn, and compare them",
+     .group = kTiersGroup},
+    {.name = "candidate-tier",
+     .role = OptionRole::target,
+     .value = "TIER",
+     .help = "the tier to judge, such as a mount with other options or a server with new firmware",
+     .group = kTiersGroup},
+    {.name = "pairs",
+     .role = OptionRole::repeat,
+     .type = OptionType::integer,
+     .value = "N",
+     .fallback = "20",
+     .help = "runs on each tier; 20 find a change of 10% where runs differ by 5%",
+     .group = kTiersGroup,
+     .at_least = 1},
+    {.name = "results",
+     .role = OptionRole::output,
+     .value = "DIR",
+     .fallback = "penstock-results",
+     .help = "where the records and the journal of the runs go",
+     .group = kTiersGroup},
+    {.name = "seed",
+     .role = OptionRole::repeat,
+     .type = OptionType::integer,
+     .value = "N",
+     .help = "of the order of the runs, and of the runs; drawn and recorded if absent",
+     .group = kTiersGroup,
+     .at_least = 0},
+    {.name = "dry-run",
+     .role = OptionRole::output,
+     .type = OptionType::flag,
+     .help = "print what would be run, and measure nothing",
+     .group = kTiersGroup},
     {.name = "alpha",
      .role = OptionRole::work,
      .type = OptionType::real,
@@ -168,17 +206,16 @@ Result<ComparedSides> remove_shared_records(RecordSet base, RecordSet candidate)
   return sides;
 }
 
-Result<ComparedSides> read_sides(const CommandContext& context) {
+Result<ComparedSides> read_sides(const CommandContext& context, const std::vector<fs::path>& arguments) {
   const std::string arms = context.options.text("arms");
-  if (context.positionals.size() == 1) {
-    PENSTOCK_ASSIGN(const RecordSet all_records, read_complete(with_folders(context.positionals[0])));
+  if (arguments.size() == 1) {
+    PENSTOCK_ASSIGN(const RecordSet all_records, read_complete(with_folders(arguments[0].string())));
     PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all_records));
     return ComparedSides{
         records_of_arm(all_records, named.first), records_of_arm(all_records, named.second), {}};
   }
-  if (context.positionals.size() != 2)
+  if (arguments.size() != 2)
     return make_error(Errc::invalid_argument, "name two sets of results: penstock compare BASE NEW");
-  const fs::path arguments[] = {context.positionals[0], context.positionals[1]};
   PENSTOCK_ASSIGN(RecordSet base, read_complete(std::span(arguments).first(1)));
   PENSTOCK_ASSIGN(RecordSet candidate, read_complete(std::span(arguments).last(1)));
   if (!arms.empty()) {
@@ -239,16 +276,34 @@ CompareSettings settings_of(const Options& options) {
           .commands = command_registry().present()};
 }
 
+// Digits are grouped in documents whatever stdout is, and never in what programs read.
+Output for_document(Output output) {
+  output.groups_digits = true;
+  return output;
+}
+Output for_log(Output output) {
+  output.groups_digits = false;
+  return output;
+}
+
 Result<int> compare(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const ComparedSides sides, read_sides(context));
+  std::vector<fs::path> arguments(context.positionals.begin(), context.positionals.end());
+  PENSTOCK_ASSIGN(const bool measures, compares_tiers(context.options));
+  if (measures && context.options.flag("dry-run")) return print_gate_plan(context);
+  if (measures) {
+    PENSTOCK_ASSIGN(GateRecords measured, measure_tiers(context));
+    arguments = {std::move(measured.base), std::move(measured.candidate)};
+  }
+  PENSTOCK_ASSIGN(const ComparedSides sides, read_sides(context, arguments));
   const CompareSettings settings = settings_of(context.options);
   PENSTOCK_ASSIGN(Comparison comparison, compare_records(sides.base, sides.candidate, settings));
   comparison.remarks.insert(comparison.remarks.end(), sides.remarks.begin(), sides.remarks.end());
-  PENSTOCK_TRY(publish(context, {.text = comparison_text(comparison, settings, context.output),
-                                 .json = comparison_json(comparison, settings),
-                                 .junit = comparison_junit(comparison, settings, context.output),
-                                 .markdown = comparison_markdown(comparison, settings, context.output),
-                                 .annotations = comparison_annotations(comparison, context.output)}));
+  PENSTOCK_TRY(
+      publish(context, {.text = comparison_text(comparison, settings, context.output),
+                        .json = comparison_json(comparison, settings),
+                        .junit = comparison_junit(comparison, settings, for_log(context.output)),
+                        .markdown = comparison_markdown(comparison, settings, for_document(context.output)),
+                        .annotations = comparison_annotations(comparison, for_log(context.output))}));
   return comparison.exit_code();
 }
 
@@ -267,7 +322,7 @@ Result<int> history(const CommandContext& context) {
   PENSTOCK_TRY(publish(context, {.text = history_text(result, context.output),
                                  .json = history_json(result, settings),
                                  .junit = "",
-                                 .markdown = history_markdown(result, context.output),
+                                 .markdown = history_markdown(result, for_document(context.output)),
                                  .annotations = history_annotations(result)}));
   return 0;
 }
@@ -290,10 +345,11 @@ const CommandInfo command_compare{
     .options = kOptions,
     .run = run_compare,
     .synopsis =
-        "penstock compare BASE NEW [options] | compare RESULTS --arms BASE,NEW | compare --history "
-        "RESULTS...",
+        "penstock compare BASE NEW | RESULTS --arms BASE,NEW | --history RESULTS... | --base-tier A "
+        "--candidate-tier B -- COMMAND...",
     .examples = {"penstock compare monday/ tuesday/ --junit gate.xml   # tuesday against monday",
-                 "penstock compare gate/reads --arms base,candidate    # the two arms of `penstock sweep`"},
+                 "penstock compare --base-tier old=/mnt/v3 --candidate-tier new=/mnt/v4 -- read data   # "
+                 "measures both in turn"},
     .notes =
         "Exit codes: 0 no regression, 1 regression, 2 usage or tool error, 3 inconclusive (too few "
         "samples),\n"
