@@ -237,6 +237,56 @@ class Configuration(penstock_cli.CliTest):
         for words in (("help", "read"), ("--help", "read"), ("-h", "read"), ("read", "-h")):
             self.assertIn(message("help-usage-read"), self.run_cli(*words).stdout)
 
+    def test_help_explains_terms(self):
+        """The glossary is in the program: the folder of the test has no docs."""
+        for words, name in ((("p99",), "percentile"), (("AU",), "accelerator utilization (AU)"), (("Epochs",), "epoch"),
+                            (("queue", "depth"), "queue depth"), (("queue-depths",), "queue depth"), (("percentile",), "percentile")):
+            with self.subTest(words=words):
+                done = self.run_cli("help", *words)
+                self.assertTrue(done.stdout.startswith(f"{name}: "), done.stdout)
+
+    def test_a_command_comes_before_a_term_of_its_name(self):
+        for command in ("checkpoint", "sweep"):
+            done = self.run_cli("help", command)
+            self.assertTrue(done.stdout.startswith(f"penstock {command}: "))
+            self.assertRegex(done.stdout, rf"\n{command}: [A-Z].*\n$")
+            self.assertEqual(self.run_cli(command, "--help").stdout, done.stdout)
+
+    def test_help_lists_commands_and_terms(self):
+        text = self.run_cli("help").stdout
+        self.assertRegex(text, r"(?m)^  read\s")
+        for term in ("burst buffer", "percentile", "staging plan"):
+            self.assertRegex(text, rf"\b{term}\b")
+        self.assertLessEqual(max(map(len, text.splitlines())), 130)
+
+    def test_an_unknown_term_exits_2_with_the_nearest(self):
+        done = self.run_cli("help", "percentil", expect=2)
+        self.assertIn("percentile", done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("report", self.run_cli("help", "reprot", expect=2).stderr)
+
+    def test_options_of_fio_mean_the_same(self):
+        self.run_cli("generate", "imagenet", "--numjobs", 1, "--samples", 8, "--set", "median=8KB", "--out", "data")
+        read = ("read", "data", "--no-baseline", "--no-ceiling", "--repeat", 1, "--cache", "asis")
+        line = self.records(*read, "--bs", "4k", "--numjobs", "1,2", "--iodepth", 2, "--runtime", "0.1")
+        self.write("read.yaml", "bs: 4k\nnumjobs: [1, 2]\niodepth: 2\nruntime: 0.1\n")
+        for records in (line, self.records(*read, "--config", "read.yaml")):
+            self.assertEqual([record["parameters"]["threads"] for record in records], [1, 2])
+            for record in records:
+                self.assertEqual([record["parameters"][name] for name in ("block", "depth", "duration_s")], [4096, 2, 0.1])
+                self.assertFalse({"bs", "numjobs", "iodepth", "runtime"} & record["parameters"].keys())
+        self.assertIn("--bs", self.run_cli(*read, "--bs", "4k", "--block", "8k", expect=2).stderr)
+        self.assertIn("--duration", self.run_cli(*read, "--duration", "3", expect=2).stderr)
+        self.write("sweep.yaml", "name: s\ncommand: read\nnouns: [data]\nfixed: {runtime: 0.1, repeat: 1, cache: asis, no-baseline: true, "
+                                 "no-ceiling: true}\ngrid: {numjobs: [1, 2]}\n")
+        rows = [json.loads(row) for row in self.run_cli("sweep", "sweep.yaml", "--json").stdout.splitlines()]
+        self.assertEqual([row["cell"] for row in rows if row["kind"] == "cell"], ["threads=1", "threads=2"])
+        self.assertGreater(rows[-2]["bytes_per_s"], 0)
+
+    def test_flags_of_other_tools_lead_to_the_option(self):
+        for flag, option in (("--rw=randread", "--order"), ("--iterations", "--repeat"), ("-t", "--block"), ("--ioengine", "--tier")):
+            self.assertIn(option, self.run_cli("read", "data", flag, "4", expect=2).stderr)
+
     def test_broken_files_are_named(self):
         self.write("penstock.yaml", "raed:\n  threads: 1\n")
         self.assertIn(message("did-you-mean", name="read"), self.run_cli("generate", "--list", expect=2).stderr)

@@ -78,6 +78,8 @@ class Pages(Manuals):
         done = self.call("groff", "-man", "-Tascii", "-P-c", self.folder / "man1" / "penstock-read.1")
         for word in ("--threads LIST", "--iodepth", "--only-tiers", "penstock read CORPUS", "EXIT STATUS"):
             self.assertIn(word, re.sub(".\b", "", done.stdout), "without what is struck over")
+        done = self.call("groff", "-man", "-Tascii", "-P-c", self.folder / "man1" / "penstock.1")
+        self.assertRegex(re.sub(".\b", "", done.stdout), r"TERMS\n(.*\n)+ +queue depth\n")
 
 
 class Reference(Manuals):
@@ -109,7 +111,8 @@ class Bash(Manuals):
     def test_commands_and_options(self):
         self.assertEqual(self.complete("penstock", "ver"), ["verify"])
         self.assertLessEqual(set(self.commands) | {"help"}, set(self.complete("penstock", "")))
-        self.assertEqual(self.complete("penstock", "help", "ver"), ["verify"])
+        self.assertEqual(sorted(self.complete("penstock", "help", "ver")), ["verdict", "verify"])
+        self.assertEqual(self.complete("penstock", "help", "queue"), ["queue-depth"])
         self.assertEqual(self.complete("penstock", "read", "data", "--thr"), ["--threads"])
         self.assertEqual(self.complete("penstock", "read", "--only"), ["--only-tiers"])
 

@@ -121,7 +121,7 @@ HtmlTable label_table(const ReadGroup& group, const std::vector<ReadGroup>& grou
   return table;
 }
 
-HtmlTable latency_table(const ReadGroup& group) {
+HtmlTable latency_table(const ReadGroup& group, const Output& output) {
   HtmlTable table("Latency of one sample from open to close in ms, " + group.title,
                   {{"tier", Kind::words, ""},
                    {"threads", Kind::number, ""},
@@ -135,11 +135,11 @@ HtmlTable latency_table(const ReadGroup& group) {
       const auto p50 = metric_value(*record, kLatencyP50);
       const auto p99 = metric_value(*record, kLatencyP99);
       if (!p50 && !p99) continue;
-      table.row({curve.tier, std::to_string(threads), number_or_dash(p50, state.output, 1e-6),
-                 number_or_dash(metric_value(*record, kLatencyP95), state.output, 1e-6),
-                 number_or_dash(p99, state.output, 1e-6),
-                 number_or_dash(metric_value(*record, kLatencyP999), state.output, 1e-6),
-                 p50 && p99 && *p50 > 0 ? format_ratio(*p99 / *p50, state.output) : "-"});
+      table.row({curve.tier, std::to_string(threads), number_or_dash(p50, output, 1e-6),
+                 number_or_dash(metric_value(*record, kLatencyP95), output, 1e-6),
+                 number_or_dash(p99, output, 1e-6),
+                 number_or_dash(metric_value(*record, kLatencyP999), output, 1e-6),
+                 p50 && p99 && *p50 > 0 ? format_ratio(*p99 / *p50, output) : "-"});
     }
   return table;
 }
@@ -166,7 +166,7 @@ std::string read_section(std::span<const Record> records, PageState& state) {
       if (!chart.series.empty()) charts += state.add_chart(std::move(chart));
     };
     add_chart(bandwidth_chart(group, peers, state.tiers, state.output));
-    const HtmlTable latency = latency_table(group);
+    const HtmlTable latency = latency_table(group, state.output);
     if (!latency.empty()) {
       add_chart(latency_chart(group, state.tiers));
       add_chart(distribution_chart(group, state.tiers));
