@@ -23,22 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kRecordFileSuffix = ".jsonl";
 constexpr size_t kShortIdChars = 8;
 
-// The name and the meaning of each verdict, in the order of the enum Verdict.
-constexpr std::string_view kVerdicts[][2] = {
-    {"ok", "The measurement was made as requested."},
-    {"short", "The measured time is shorter than --min-time."},
-    {"client_bound", "The processors of this machine were the limit, not the tier."},
-    {"ceiling_invalid", "The rate is higher than its measured ceiling, so that ceiling is unreliable."},
-    {"degraded", "Some samples could not be read and were skipped."},
-    {"not_warm", "The data could not be brought into the page cache."},
-    {"not_cold", "The data could not be removed from the page cache."},
-    {"wrong_bytes", "The bytes that were read differ from those that were written."},
-    {"timed_out", "The tier did not answer in time."},
-    {"failed", "The measurement ended in an error."},
-    {"skipped", "This build or this machine lacks something that the measurement needs."},
-    {"interrupted", "A signal stopped the measurement. The figures are of what was done until then."},
-};
-
 // How many intervals have a known length: all, or without lengths_s all but the last.
 size_t known_intervals(const Series& series) {
   const size_t all = series.values.size();
@@ -99,19 +83,6 @@ int try_file_in(const fs::path& folder, std::vector<fs::path>& made_folders) {
 }
 
 }  // namespace
-
-std::string_view verdict_name(Verdict verdict) {
-  return kVerdicts[size_t(verdict)][0];
-}
-
-std::string_view verdict_meaning(Verdict verdict) {
-  return kVerdicts[size_t(verdict)][1];
-}
-
-int verdict_exit_code(Verdict verdict) {
-  if (verdict <= Verdict::degraded) return 0;  // the figures of the record can be used
-  return verdict == Verdict::skipped ? 77 : 1;
-}
 
 void add_verdict(Verdict& verdict, std::string& reason, Verdict added, std::string_view added_reason) {
   if (added == verdict) return;

@@ -45,9 +45,32 @@ enum class Verdict : uint8_t {
   interrupted,
 };
 inline constexpr Verdict kWorstVerdict = Verdict::interrupted;
-std::string_view verdict_name(Verdict verdict);
-std::string_view verdict_meaning(Verdict verdict);  // one sentence for the reader of a record
-int verdict_exit_code(Verdict verdict);  // the exit code for this verdict: 0, 1 or 77 (docs/reference/records.md)
+// The name and the meaning of each verdict, in the order of the enum Verdict.
+inline constexpr std::string_view kVerdicts[][2] = {
+    {"ok", "The measurement was made as requested."},
+    {"short", "The measured time is shorter than --min-time."},
+    {"client_bound", "The processors of this machine were the limit, not the tier."},
+    {"ceiling_invalid", "The rate is higher than its measured ceiling, so that ceiling is unreliable."},
+    {"degraded", "Some samples could not be read and were skipped."},
+    {"not_warm", "The data could not be brought into the page cache."},
+    {"not_cold", "The data could not be removed from the page cache."},
+    {"wrong_bytes", "The bytes that were read differ from those that were written."},
+    {"timed_out", "The tier did not answer in time."},
+    {"failed", "The measurement ended in an error."},
+    {"skipped", "This build or this machine lacks something that the measurement needs."},
+    {"interrupted", "A signal stopped the measurement. The figures are of what was done until then."},
+};
+constexpr std::string_view verdict_name(Verdict verdict) {
+  return kVerdicts[size_t(verdict)][0];
+}
+constexpr std::string_view verdict_meaning(Verdict verdict) {
+  return kVerdicts[size_t(verdict)][1];
+}
+// The exit code for this verdict (docs/reference/records.md).
+constexpr int verdict_exit_code(Verdict verdict) {
+  if (verdict <= Verdict::degraded) return 0;  // the figures of the record can be used
+  return verdict == Verdict::skipped ? 77 : 1;
+}
 // Adds one more verdict on the same cell. `verdict` becomes the worse of the two, with its reason. If the
 // exit code of the worse verdict is 0, its reason also names the other verdict: "3 samples were skipped; also
 // client_bound: ...". Of two equal verdicts the first reason is kept.
