@@ -50,9 +50,8 @@ ArgumentChoices argument_choices() {
 std::string verdicts_page() {
   std::string page =
       "# Verdicts\n\nEach record has a verdict, from harmless to fatal, and its `reason`. A command exits "
-      "with 1 "
-      "if any of its records has that code, else with 77 if any has. After a signal it exits with 128 + its "
-      "number.\n\n| verdict | meaning | exit code |\n|---|---|---|\n";
+      "with 1 if any of its records has that code, else with 77 if any has. After a signal it exits with "
+      "128 + its number.\n\n| verdict | meaning | exit code |\n|---|---|---|\n";
   for (int i = 0; i <= int(kWorstVerdict); ++i)
     page += fmt::format("| `{}` | {} | {} |\n", verdict_name(Verdict(i)), verdict_meaning(Verdict(i)),
                         verdict_exit_code(Verdict(i)));
