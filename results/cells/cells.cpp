@@ -105,6 +105,15 @@ std::optional<RatioRange> ratio_of_pairs(const Metric* numerator, const Metric* 
   return RatioRange{*least, median(ratios), *most};
 }
 
+RepeatRange repeat_range(const Metric& metric) {
+  if (const auto interval = median_interval(metric.samples)) return {*interval, true};
+  return {{percentile(metric.samples, 0), percentile(metric.samples, 100)}, false};
+}
+
+std::string_view range_text(bool is_interval) {
+  return is_interval ? "95% of the median" : "lowest to highest";
+}
+
 std::optional<double> metric_value(const Record& record, std::string_view name) {
   const Metric* metric = find_metric(record, name);
   if (metric == nullptr) return std::nullopt;

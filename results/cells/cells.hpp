@@ -12,6 +12,7 @@
 
 #include "io_backends/core/metric.hpp"
 #include "results/record/record.hpp"
+#include "results/record/statistics.hpp"
 
 namespace penstock {
 
@@ -43,6 +44,15 @@ struct RatioRange {
 // of repeats differ, and in ratio_of_any(), it is the ratio of the medians and that of any two repeats.
 std::optional<RatioRange> ratio_of_pairs(const Metric* numerator, const Metric* denominator);
 std::optional<RatioRange> ratio_of_any(const Metric* numerator, const Metric* denominator);
+// The range of a metric: a 95% interval of the median if there are enough repeats, else from the lowest to
+// the highest repeat.
+struct RepeatRange {
+  Interval range;
+  bool is_interval = false;
+};
+RepeatRange repeat_range(const Metric& metric);
+// What a range is: "95% of the median" or "lowest to highest".
+std::string_view range_text(bool is_interval);
 std::string cache_text(const Record& record, std::string_view layer);
 std::string environment_text(const Record& record, std::string_view name);
 std::string corpus_text(const Record& record, std::string_view name);

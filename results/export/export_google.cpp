@@ -1,85 +1,20 @@
 #include "results/export/export_google.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "io_backends/core/json.hpp"
 #include "results/cells/cells.hpp"
+#include "results/export/export_cells.hpp"
 #include "results/record/json_members.hpp"
-#include "results/record/work.hpp"
 
 namespace penstock {
 namespace {
 
 constexpr double kMiB = 1048576;
 constexpr double kMostThreads = 1e9;
-
-struct Cell {
-  std::string name;
-  std::vector<const Record*> records;  // the cell's records, in the order of the record set
-};
-
-std::string without_slash(std::string text) {
-  std::replace(text.begin(), text.end(), '/', '_');
-  return text;
-}
-
-std::string short_name(const Record& record) {
-  std::string name = record.command;
-  if (const std::string tier = parameter_text(record, "tier"); !tier.empty())
-    name += "/" + without_slash(tier);
-  for (const std::string& parameter : work_parameters(record))
-    if (const std::string text = parameter == "tier" ? "" : work_text(record, parameter); !text.empty())
-      name += "/" + parameter + ":" + without_slash(text);
-  return name;
-}
-
-// Everything that may distinguish a cell from others: its work parameters and its labels.
-Json cell_parameters(const Record& record) {
-  Json parameters = Json::object();
-  for (const std::string& name : work_parameters(record)) parameters[name] = record.parameters.at(name);
-  for (const auto& [key, value] : record.label) parameters["label." + key] = value;
-  return parameters;
-}
-
-// If several cells have the same name, adds the parameters in which they differ to their names.
-void distinguish_names(std::vector<Cell*>& cells) {
-  std::vector<Json> parameters;
-  for (const Cell* cell : cells) parameters.push_back(cell_parameters(*cell->records.front()));
-  std::map<std::string, std::vector<std::string>> values;  // parameter -> its value in each cell
-  for (const Json& one : parameters)
-    for (const auto& [key, value] : one.items()) values[key].resize(cells.size());
-  for (auto& [key, of_cells] : values)
-    for (size_t i = 0; i < cells.size(); ++i) of_cells[i] = member_any_text(parameters[i], key);
-  for (const auto& [key, of_cells] : values)
-    if (std::set<std::string>(of_cells.begin(), of_cells.end()).size() > 1)
-      for (size_t i = 0; i < cells.size(); ++i)
-        cells[i]->name += "/" + key + ":" + without_slash(of_cells[i]);
-}
-
-std::vector<Cell> cells_of(const RecordSet& set) {
-  std::vector<Cell> cells;
-  // (name, parameters) -> index of the cell.
-  std::map<std::pair<std::string, std::string>, size_t> cell_index;
-  for (const StoredRecord& stored : set.records) {
-    const std::string name = short_name(stored.record);
-    const auto [at, fresh] =
-        cell_index.emplace(std::pair(name, cell_parameters(stored.record).dump()), cells.size());
-    if (fresh) cells.push_back({name, {}});
-    cells[at->second].records.push_back(&stored.record);
-  }
-  std::map<std::string, std::vector<Cell*>> by_name;
-  for (Cell& cell : cells) by_name[cell.name].push_back(&cell);
-  for (auto& [name, same_name] : by_name)
-    if (same_name.size() > 1) distinguish_names(same_name);
-  return cells;
-}
 
 // Converts a sample to seconds by the rules in export_google.hpp. Absent if the value is not finite, if
 // neither direction is better, or if the unit is unknown.
@@ -113,7 +48,7 @@ void add_times(Json& entry, double seconds) {
   entry["time_unit"] = "s";
 }
 
-void add_metric(Json& benchmarks, const Cell& cell, const std::string& metric) {
+void add_metric(Json& benchmarks, const ExportCell& cell, const std::string& metric) {
   Json repetitions = Json::array();
   const std::string name = cell.name + "/" + metric;
   for (const Record* record : cell.records) {
@@ -135,7 +70,7 @@ void add_metric(Json& benchmarks, const Cell& cell, const std::string& metric) {
   }
 }
 
-void add_failures(Json& benchmarks, const Cell& cell) {
+void add_failures(Json& benchmarks, const ExportCell& cell) {
   size_t index = 0;
   for (const Record* record : cell.records) {
     if (is_usable(*record)) continue;
@@ -171,7 +106,7 @@ Json context_of(const RecordSet& set) {
 std::string google_benchmark_json(const RecordSet& set) {
   Json benchmarks = Json::array();
   uint64_t family_index = 0;
-  for (const Cell& cell : cells_of(set)) {
+  for (const ExportCell& cell : export_cells(set)) {
     std::set<std::string> metrics;
     for (const Record* record : cell.records)
       for (const auto& [name, metric] : record->metrics) metrics.insert(name);

@@ -77,11 +77,6 @@ size_t colour_of(std::vector<std::string>& tiers, const std::string& tier) {
   return tiers.size() - 1;
 }
 
-RepeatRange repeat_range(const Metric& metric) {
-  if (const auto interval = median_interval(metric.samples)) return {*interval, true};
-  return {{percentile(metric.samples, 0), percentile(metric.samples, 100)}, false};
-}
-
 Chart series_chart(const std::vector<NamedSeries>& rows, const Output& output) {
   Chart chart;
   chart.title = "Payload over time";

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "io_backends/core/cli/command.hpp"
+#include "results/cells/cells.hpp"
 #include "results/record/record.hpp"
-#include "results/record/statistics.hpp"
 
 namespace penstock::report {
 
@@ -58,14 +58,6 @@ double chart_unit(const Output& output);
 // The colour of a tier, as its index in `tiers`. A new tier is added to `tiers`. So each tier keeps its
 // colour on the whole page.
 size_t colour_of(std::vector<std::string>& tiers, const std::string& tier);
-
-// The ends of the range at a point: a 95% interval of the median if there are enough repeats, else from the
-// lowest to the highest repeat.
-struct RepeatRange {
-  Interval range;
-  bool is_interval = false;
-};
-RepeatRange repeat_range(const Metric& metric);
 
 // A line of the chart that series_chart() makes: payload bytes per second over time, of one record. A chart
 // has at most eight lines.

@@ -26,6 +26,7 @@ const Sentence* first_of(const std::vector<Sentence>& sentences, std::string_vie
 std::string PageState::add_chart(Chart chart) {
   chart.id = fmt::format("chart-{}", charts.size() + 1);
   Sheet sheet = chart_sheet(chart);
+  sheet.name = sheet_name(chart.title, sheets);
   std::string out = chart_library_js.empty() ? "" : chart_html(chart, csv_button(sheet));
   charts.push_back(std::move(chart));
   sheets.push_back(std::move(sheet));
@@ -41,9 +42,8 @@ std::string PageState::add_sheet(std::string_view title, std::vector<std::string
                                  std::vector<std::vector<std::string>> rows) {
   const auto tables_before =
       std::count_if(sheets.begin(), sheets.end(), [](const Sheet& sheet) { return !sheet.is_of_chart; });
-  Sheet sheet{fmt::format("table-{}", tables_before + 1), "", std::move(columns), std::move(rows)};
-  sheet.name = sheet.id + "-" + file_name_part(title);
-  sheets.push_back(std::move(sheet));
+  sheets.push_back({fmt::format("table-{}", tables_before + 1), sheet_name(title, sheets), std::move(columns),
+                    std::move(rows)});
   return csv_button(sheets.back());
 }
 

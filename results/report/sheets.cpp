@@ -4,13 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "io_backends/core/csv_field.hpp"
-#include "results/record/json_members.hpp"
+#include "io_backends/core/text.hpp"
 #include "results/report/html.hpp"
 
 namespace penstock::report {
 namespace {
+
+constexpr size_t kMostNameChars = 120;
+// The names of the tables of records. `report --to csv` writes them into the same folder.
+constexpr std::string_view kTableNames[] = {"records", "repeats"};
 
 void add_line(std::string& out, const std::vector<std::string>& fields) {
   for (size_t i = 0; i < fields.size(); ++i) {
@@ -26,7 +31,7 @@ std::string value_at(const std::vector<std::optional<double>>& values, size_t i)
 
 std::string range_at(const ChartSeries& series, size_t i) {
   if (i >= series.low.size() || !series.low[i]) return "";
-  return i < series.is_interval.size() && series.is_interval[i] ? "95% of the median" : "lowest to highest";
+  return std::string(range_text(i < series.is_interval.size() && series.is_interval[i]));
 }
 
 }  // namespace
@@ -39,19 +44,37 @@ std::string csv_text(const Sheet& sheet) {
 }
 
 std::string file_name_part(std::string_view words) {
-  constexpr size_t kMostNameChars = 60;
   std::string out;
-  for (const char c : words) {
-    const bool is_letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    const bool is_upper = c >= 'A' && c <= 'Z';
-    if (is_letter || is_upper)
-      out += is_upper ? char(c - 'A' + 'a') : c;
-    else if (!out.empty() && out.back() != '-')
-      out += '-';
-    if (out.size() >= kMostNameChars) break;
+  while (!words.empty()) {
+    std::string_view word = take_part(words, ' ');
+    const size_t slash = word.rfind('/');
+    // Of a path its last part remains, because it differs between machines. "MiB/s" is no path.
+    if (slash != std::string_view::npos && word.substr(slash + 1, 1) != "s") word.remove_prefix(slash + 1);
+    if (!out.empty() && out.back() != '-') out += '-';
+    for (const char c : word) {
+      const char lower = lower_case(c);
+      if ((lower >= 'a' && lower <= 'z') || (c >= '0' && c <= '9'))
+        out += lower;
+      else if (!out.empty() && out.back() != '-')
+        out += '-';
+    }
   }
+  out.resize(std::min(out.size(), kMostNameChars));
   while (!out.empty() && out.back() == '-') out.pop_back();
   return out;
+}
+
+std::string sheet_name(std::string_view title, std::span<const Sheet> others) {
+  std::string name = file_name_part(title);
+  if (name.empty()) name = "table";
+  const auto is_taken = [&](const std::string& wanted) {
+    return std::find(std::begin(kTableNames), std::end(kTableNames), wanted) != std::end(kTableNames) ||
+           std::any_of(others.begin(), others.end(),
+                       [&](const Sheet& other) { return other.name == wanted; });
+  };
+  std::string unique = name;
+  for (int number = 2; is_taken(unique); ++number) unique = fmt::format("{}-{}", name, number);
+  return unique;
 }
 
 std::string plain_number(double value) {
@@ -59,7 +82,7 @@ std::string plain_number(double value) {
 }
 
 Sheet chart_sheet(const Chart& chart) {
-  Sheet sheet{chart.id, chart.id + "-" + file_name_part(chart.title), {chart.x_label}, {}, true};
+  Sheet sheet{chart.id, file_name_part(chart.title), {chart.x_label}, {}, true};
   for (const ChartSeries& series : chart.series) {
     sheet.columns.push_back(fmt::format("{} ({})", series.label, chart.y_label));
     if (series.low.empty()) continue;
@@ -75,38 +98,6 @@ Sheet chart_sheet(const Chart& chart) {
       row.push_back(range_at(series, i));
     }
     sheet.rows.push_back(std::move(row));
-  }
-  return sheet;
-}
-
-Sheet records_sheet(const std::vector<StoredRecord>& records) {
-  Sheet sheet{.id = {},
-              .name = "records",
-              .columns = {"file", "line", "started", "command", "tier", "metric", "unit", "value", "low",
-                          "high", "samples", "verdict", "reason", "parameters"},
-              .rows = {}};
-  const auto number = [](double value) { return std::isfinite(value) ? plain_number(value) : std::string(); };
-  for (const StoredRecord& stored : records) {
-    const Record& record = stored.record;
-    const std::vector<std::string> head{stored.file.string(), std::to_string(stored.line), record.started,
-                                        record.command, member_text(record.parameters, "tier")};
-    const std::vector<std::string> tail{std::string(verdict_name(record.verdict)), record.reason,
-                                        one_line(record.parameters)};
-    const auto add_row = [&](const std::vector<std::string>& middle) {
-      std::vector<std::string> row = head;
-      row.insert(row.end(), middle.begin(), middle.end());
-      row.insert(row.end(), tail.begin(), tail.end());
-      sheet.rows.push_back(std::move(row));
-    };
-    bool has_rows = false;
-    for (const auto& [name, metric] : record.metrics) {
-      if (metric.samples.empty()) continue;
-      has_rows = true;
-      const auto [low, high] = std::minmax_element(metric.samples.begin(), metric.samples.end());
-      add_row({name, metric.unit, number(metric.value()), number(*low), number(*high),
-               std::to_string(metric.samples.size())});
-    }
-    if (!has_rows) add_row({"", "", "", "", "", "0"});
   }
   return sheet;
 }
