@@ -6,7 +6,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <exception>
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
@@ -16,6 +18,7 @@
 #include "datagen/recipe/recipe.hpp"
 #include "io_backends/backend/backend_info.hpp"
 #include "io_backends/configuration/config.hpp"
+#include "io_backends/core/build_info.hpp"
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/cli/command_line.hpp"
 #include "io_backends/core/cli/glossary.hpp"
@@ -32,6 +35,7 @@
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/miniapp.hpp"
 #include "profiling/exporters/exporter.hpp"
+#include "profiling/serve/metrics_server.hpp"
 #include "results/record/record.hpp"
 
 namespace penstock {
@@ -86,6 +90,25 @@ Result<void> check_clock(const CommandInfo& command) {
   return success();
 }
 
+// Starts the server of --metrics-port, if the option was given. Only rank 0 serves, the figures of its own
+// process. Collective: every rank must call it.
+Result<std::shared_ptr<void>> start_metrics_server(Communicator& ranks, const CommandInfo& command,
+                                                   const Options& options, const LiveTiers& tiers) {
+  std::shared_ptr<void> server;
+  const std::string_view name = kMetricsPortOption.name;
+  if (find_option(command, name) == nullptr || !options.given(name)) return server;
+  PENSTOCK_TRY(on_root(ranks, [&]() -> Result<void> {
+    WatchedRun run{
+        .labels = {{"command", std::string(command.name)}, {"version", std::string(build_info().version)}},
+        .started = std::time(nullptr),
+        .log = note,
+        .warn = warn};
+    PENSTOCK_ASSIGN(server, serve_metrics(options.integer(name), std::move(run), tiers));
+    return success();
+  }));
+  return server;
+}
+
 Error one_process_error(const CommandInfo& command, int ranks) {
   return make_error(
       Errc::invalid_argument,
@@ -109,6 +132,9 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
                   on_root(ranks, [&]() -> Result<uint64_t> { return choose_seed(*line->command, options); }));
   PENSTOCK_TRY(all_ok(ranks, pin_to_cpus(*line->command, options)));
   PENSTOCK_TRY(all_ok(ranks, check_clock(*line->command)));
+  LiveTiers live_tiers;
+  PENSTOCK_ASSIGN(const std::shared_ptr<void> metrics_server,
+                  start_metrics_server(ranks, *line->command, options, live_tiers));
   const std::string& progress = options.text("progress");
   const bool shows_progress = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
   const CommandContext context{.options = options,
@@ -125,6 +151,7 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
                                .findings = command.findings,
                                .named_tiers = line->named_tiers,
                                .launcher = line->launcher,
+                               .live_tiers = &live_tiers,
                                .log = note,
                                .warn = warn};
   return line->command->run(context);

@@ -202,9 +202,10 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
     Progress progress(context.output.progress,
                       fmt::format("generate {}{}", generation.state.recipe,
                                   rank_count > 1 ? ", in the share of rank 0" : ""),
-                      share_of(generation, 0, ranks.size()).samples(), "samples");
+                      share_of(generation, 0, ranks.size()).samples(), "samples", &tier.activity->operations);
     done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, result);
   }
+  if (!done.ok()) ++tier.activity->errors;
   if (!done.ok()) done = describe_full_tier(*tier.backend, std::move(done).error());
   if (result.damaged_objects != 0)
     warn(fmt::format("{} of the earlier run {} missing or wrong and {} generated again",

@@ -58,6 +58,7 @@ constexpr OptionSpec kSweepOptions[] = {
      .help = "submit again by itself, at most N times, while a job leaves something",
      .group = "Slurm",
      .at_least = 0},
+    kMetricsPortOption,
 };
 
 class Sweep {

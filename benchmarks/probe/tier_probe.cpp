@@ -237,9 +237,10 @@ class TierProbe {
     show_progress(cell, probe_name);
     // Repeat 0 is not counted: the first use of memory and of free blocks is slow.
     for (size_t repeat = 0; repeat <= settings_.repeats; ++repeat) {
+      tier_.activity->repeat = repeat;
       ReadSpec spec{.threads = cell.clients, .max_passes = repeat == 0 ? 1U : 0U};
       spec.end = Duration{settings_.min_time};
-      const RunTally tally = team_.run(spec, [&](const ReadSpec& mine) { return probe.run(mine); });
+      const RunTally tally = team_.run(spec, [&](const ReadSpec& mine) { return counted(probe.run(mine)); });
       PENSTOCK_TRY(check_stopped());
       if (tally.failure) return *tally.failure;
       if (repeat == 0) continue;
@@ -342,10 +343,11 @@ class TierProbe {
     cache.set_prepares_on_each_rank();
     for (size_t repeat = 0; repeat < (repeats == 0 ? settings_.repeats : repeats); ++repeat) {
       PENSTOCK_TRY(check_stopped());
+      tier_.activity->repeat = repeat + 1;
       RepeatPlan plan{.progress_text = figure.name, .spec = {.threads = cell.clients}};
       plan.spec.end = Duration{settings_.min_time};
       plan.spec.first_pass = repeat;  // so that each repeat has a different order
-      plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return pass(spec); };
+      plan.run = [&](const ReadSpec& spec, const ReadObserver&) { return counted(pass(spec)); };
       plan.note = [&](std::string_view what) { show_progress(cell, what); };
       const std::optional<RepeatFigures> figures = run_repeat(team_, tier_, cache, plan);
       PENSTOCK_TRY(check_stopped());
@@ -357,6 +359,13 @@ class TierProbe {
     }
     cell.uncounted_bytes += cache.warmed_bytes();
     return success();
+  }
+
+  // Adds what this rank did to the tier's activity, and returns it.
+  RunTally counted(RunTally tally) const {
+    tier_.activity->operations += tally.samples;
+    tier_.activity->errors += tally.errors + (tally.failure ? 1 : 0);
+    return tally;
   }
 
   static void add(ProbeFigure& figure, const RunTally& tally) {
@@ -383,12 +392,14 @@ class TierProbe {
     const auto run_call = [&](size_t call, RunTally& tally) -> Result<void> {
       ReadSpec spec{.threads = cell.clients, .max_passes = 1};
       spec.end = Duration{settings_.min_time};
-      tally.append(team_.run(spec, [&](const ReadSpec& mine) { return (probe.*kCalls[call].second)(mine); }));
+      tally.append(
+          team_.run(spec, [&](const ReadSpec& mine) { return counted((probe.*kCalls[call].second)(mine)); }));
       PENSTOCK_TRY(check_stopped());
       return tally.failure ? Result<void>(*tally.failure) : success();
     };
     const double wanted_s = std::chrono::duration<double>(settings_.min_time).count();
     for (size_t repeat = 0; repeat < settings_.repeats; ++repeat) {
+      tier_.activity->repeat = repeat + 1;
       std::vector<RunTally> tallies(figures.size());
       do {
         for (const size_t call : {0U, 1U}) PENSTOCK_TRY(run_call(call, tallies[call]));

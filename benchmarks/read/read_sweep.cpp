@@ -215,27 +215,36 @@ void ReadSweep::repeat_cell(ReadCell& cell, size_t repeat) {
   const size_t index = size_t(&cell - cells_.data());
   const RandomStream random = RandomStream(options_.seed, "arms").substream(repeat);
   if (repeat == 0 && options_.measure_ceiling) probe_ceiling(cell);
-  if (!options_.measure_baseline) return read_repeat(cell);
+  if (!options_.measure_baseline) return read_repeat(cell, repeat);
   if (random.bits(index) % 2 == 0) {
     baseline_repeat(cell);
-    read_repeat(cell);
+    read_repeat(cell, repeat);
   } else {
-    read_repeat(cell);
+    read_repeat(cell, repeat);
     baseline_repeat(cell);
   }
 }
 
-void ReadSweep::read_repeat(ReadCell& cell) {
+void ReadSweep::read_repeat(ReadCell& cell, size_t repeat) {
   ReadTier& tier = *tiers_[cell.tier];
   RepeatPlan plan{.progress_text = "reading", .spec = {.threads = cell.threads, .end = options_.end}};
   plan.spec.ramp = options_.ramp;
   plan.spec.verify = options_.verify;
   plan.spec.first_pass = tier.passes_started;
   plan.spec.measured_repeat = repeats_measured_++;
+  TierActivity& activity = *tier.tier.activity;
+  activity.repeat = repeat + 1;
   plan.run = [&](const ReadSpec& pass, const ReadObserver& observer) {
     take_call_times(*tier.tier.backend);  // drops the times of earlier calls
-    RunTally tally = tier.engine->run(pass, observer);
+    const uint64_t operations_before = activity.operations;
+    const ReadObserver watch = [&](const RunTally& so_far) {
+      activity.raise_operations(operations_before + so_far.samples);
+      if (observer) observer(so_far);
+    };
+    RunTally tally = tier.engine->run(pass, watch);
     tally.calls = take_call_times(*tier.tier.backend);
+    activity.raise_operations(operations_before + tally.samples);
+    activity.errors += tally.errors;
     return tally;
   };
   if (live_csv_) {

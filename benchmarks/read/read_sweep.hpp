@@ -42,8 +42,8 @@ struct ReadCell {
   void judge(Verdict what, std::string_view why);
 };
 
-// Adds the metrics of the cell to the trial (see docs/reference/records.md, row `read`). `first` is the cell of the
-// same tier with the first thread count of the sweep. The metric `scaling` is relative to it.
+// Adds the metrics of the cell to the trial (see docs/reference/records.md, row `read`). `first` is the cell
+// of the same tier with the first thread count of the sweep. The metric `scaling` is relative to it.
 void record_cell(const ReadCell& cell, const ReadCell& first, const Tier& tier, const Manifest& manifest,
                  uint64_t tier_bytes_read, Trial& trial);
 
@@ -71,7 +71,7 @@ class ReadSweep {
   Result<void> open_tier(ReadTier& tier);
   void warm_up(size_t index);
   void repeat_cell(ReadCell& cell, size_t repeat);
-  void read_repeat(ReadCell& cell);
+  void read_repeat(ReadCell& cell, size_t repeat);
   void baseline_repeat(ReadCell& cell);
   void probe_ceiling(ReadCell& cell);
   std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);

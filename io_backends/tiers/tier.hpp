@@ -15,6 +15,7 @@
 #include "io_backends/backend/backend.hpp"
 #include "io_backends/core/options.hpp"
 #include "io_backends/core/result.hpp"
+#include "io_backends/tiers/live_tiers.hpp"
 
 namespace penstock {
 
@@ -64,6 +65,8 @@ struct Tier {
   std::unique_ptr<Backend> backend;  // the back end inside its decorators, which the options name
   TierFacts facts;
   std::vector<Ceiling> ceilings;
+  // Counts what the running command does on the tier. The command may change it although the tier is const.
+  std::unique_ptr<TierActivity> activity = std::make_unique<TierActivity>();
 
   // The remarks of the back end; empty while the tier has no back end.
   std::vector<std::string> remarks() const {

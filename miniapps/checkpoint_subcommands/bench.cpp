@@ -75,14 +75,19 @@ class Bench {
     trial.parameter("keep", setup_.policy.keep_on_slow);
     trial.tier("checkpoint", setup_.slow());
     const bool has_fast = arm != kDirectArm && setup_.fast() != nullptr;
+    TierActivity& activity = *(has_fast ? *setup_.fast() : setup_.slow()).activity;  // where saves go first
+    activity.repeat = pair + 1;
     if (has_fast) trial.tier("burst_buffer", *setup_.fast());
     if (!context_.options.given("pair")) trial.pair(suite_, pair, arm);
     const Result<SavingRun> done = run_saving(arm, bench_run_name(arm, mix64(context_.seed + pair)), setup_,
                                               state_, context_.communicator, [&] { progress.advance(1); });
-    if (done.ok())
+    if (done.ok()) {
+      activity.operations += done->counts.saves - done->counts.skips;
       record(*done, has_fast, arm == kSnapshotArm, trial);
-    else
+    } else {
+      ++activity.errors;
       record_failure(arm, done.error(), trial);
+    }
     run_.add(std::move(trial));
     if (!done.ok() && done.error().code == Errc::interrupted) return done.error();
     return success();

@@ -249,6 +249,8 @@ Result<int> run_save(const CommandContext& context) {
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
   PENSTOCK_ASSIGN(std::optional<Run> run, begin_record(context, *prepared));
   const Result<SaveOutcome> outcome = save(*prepared, name, context);
+  TierActivity& activity = *(prepared->fast() != nullptr ? *prepared->fast() : prepared->slow()).activity;
+  ++(outcome.ok() ? activity.operations : activity.errors);
   if (!outcome.ok() && is_refused(outcome.error())) return outcome.error();
   if (outcome.ok() && ranks.root()) {
     report_save(*outcome, prepared->slow(), prepared->fast(), context);

@@ -163,6 +163,7 @@ Result<TrainOutcome> CellRun::train(Accelerator& accelerator) {
       run_training(*input, accelerator, start, observers_.list(), ranks_.size() == 1 ? nullptr : &ranks_);
   TrainOutcome own_outcome = train_outcome(run, accelerator.nominal_step(), *input, plan_.excluded_steps);
   observers_.count_losses(own_outcome);
+  tier_.activity->errors += own_outcome.losses.skipped;
   PENSTOCK_TRY(close_input(std::move(input)));
   PENSTOCK_TRY(observers_.end(run, start, own_outcome, trial_));
   for (size_t i = 0; i < std::min(run.steps.size(), kMostStepSamples); ++i)

@@ -7,11 +7,15 @@
 #include "profiling/interpose/penstock_profile.h"
 
 namespace penstock {
-Result<bool> StepCounter::after_step(uint64_t step, const Batch& /*batch*/) {
+Result<bool> StepCounter::after_step(uint64_t step, const Batch& batch) {
   progress_.advance(1);
+  if (activity_ != nullptr) {
+    activity_->repeat = step + 1;
+    activity_->operations += batch.samples();
+  }
   // Tells the profiler only that a step has ended. The spans of all steps follow at the end of the run, from
   // profile_steps().
-  if (marks_steps_ && penstock_profile_step != nullptr) penstock_profile_step();
+  if (activity_ != nullptr && penstock_profile_step != nullptr) penstock_profile_step();
   return end_steps_ == 0 || step + 1 < end_steps_ || std::chrono::steady_clock::now() < end_time_;
 }
 
@@ -56,7 +60,7 @@ Result<void> TrainObservers::make(std::chrono::nanoseconds nominal_step) {
   const std::string accelerators =
       plan_.accelerators == 1 ? "" : ", " + std::to_string(plan_.accelerators) + " accelerators";
   step_counter_.emplace(plan_.progress, std::string(plan_.app->name) + " on " + tier_.name + accelerators,
-                        plan_.planned_steps(), true);
+                        plan_.planned_steps(), tier_.activity.get());
   Result<std::unique_ptr<Validating>> validating = make_validating(plan_, tier_, nominal_step);
   PENSTOCK_TRY(all_ok(ranks, validating));
   validating_ = *std::move(validating);
@@ -151,7 +155,7 @@ Result<void> TrainObservers::close_log() {
 std::span<StepObserver* const> TrainObservers::make_alone(uint64_t steps, uint64_t least_steps,
                                                           SteadyTime end_time) {
   step_counter_.emplace(plan_.progress, std::string(plan_.app->name) + "'s input alone on " + tier_.name,
-                        steps, false);
+                        steps, nullptr);
   step_counter_->end_after(least_steps, end_time);
   observers_ = {&*step_counter_};
   return observers_;

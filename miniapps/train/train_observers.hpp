@@ -28,11 +28,13 @@
 
 namespace penstock {
 
-// Counts the steps for the progress line. Can end a run before its limits, after a time (end_after()).
+// Counts the steps for the progress line, and steps and samples for the tier's activity. Can end a run before
+// its limits, after a time (end_after()).
 class StepCounter final : public StepObserver {
  public:
-  StepCounter(bool shown, const std::string& what, uint64_t steps, bool marks_steps)
-      : progress_(shown, what, steps, "steps"), marks_steps_(marks_steps) {}
+  // `activity` is null for a run that is not the measured one.
+  StepCounter(bool shown, const std::string& what, uint64_t steps, TierActivity* activity)
+      : progress_(shown, what, steps, "steps"), activity_(activity) {}
 
   // Makes the run end as soon as two things are true: it has made `steps` steps, and the clock has reached
   // `time`. Without this call the run goes on to its limits.
@@ -44,7 +46,7 @@ class StepCounter final : public StepObserver {
 
  private:
   Progress progress_;
-  const bool marks_steps_;
+  TierActivity* const activity_;
   uint64_t end_steps_ = 0;
   SteadyTime end_time_ = SteadyTime::max();
 };

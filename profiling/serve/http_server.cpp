@@ -61,11 +61,12 @@ struct HttpServer::Connection {
   }
 };
 
-HttpServer::HttpServer(Fd listener, uint16_t port) : listener_(std::move(listener)), port_(port) {}
+HttpServer::HttpServer(Fd listener, uint16_t port, Clients clients)
+    : listener_(std::move(listener)), port_(port), clients_(clients) {}
 HttpServer::HttpServer(HttpServer&&) noexcept = default;
 HttpServer::~HttpServer() = default;
 
-Result<HttpServer> HttpServer::listen(uint16_t port) {
+Result<HttpServer> HttpServer::listen(uint16_t port, Clients clients) {
   Fd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return errno_error(errno, "cannot make", "a socket");
   const int enabled = 1;
@@ -83,7 +84,7 @@ Result<HttpServer> HttpServer::listen(uint16_t port) {
                         "port {} is in use: choose another port, or --port 0 for any free port", port);
     return errno_error(errno, "cannot listen on", fmt::format("127.0.0.1:{}", port));
   }
-  return HttpServer(std::move(fd), ntohs(address.sin_port));
+  return HttpServer(std::move(fd), ntohs(address.sin_port), clients);
 }
 
 // Accepts new connections until none waits, but at most kMostAcceptedPerStep. Connections of other users get
@@ -104,8 +105,11 @@ void HttpServer::accept_new() {
     auto connection = std::make_unique<Connection>();
     connection->id = next_id_++;
     connection->deadline = Clock::now() + kMostRequestTime;
-    const std::optional<uid_t> owner = peer_of(fd.get());
-    const bool is_foreign = !owner || (*owner != ::geteuid() && *owner != 0);
+    bool is_foreign = false;
+    if (clients_ == Clients::own_user) {
+      const std::optional<uid_t> owner = peer_of(fd.get());
+      is_foreign = !owner || (*owner != ::geteuid() && *owner != 0);
+    }
     connection->is_refused = is_foreign || connections_.size() - refused_count >= kMostConnections;
     connection->fd = std::move(fd);
     if (connection->is_refused && refused_count >= kMostConnections) continue;

@@ -20,13 +20,15 @@ constexpr size_t kMostConnections = 32;               // further clients get sta
 constexpr std::chrono::seconds kMostRequestTime{10};  // limit for a client to send its whole request
 constexpr std::chrono::seconds kMostIdleTime{60};     // limit for a client that does not read its answer
 
-// The server. Only one thread may use an instance. Every connection is closed after its answer. A connection
-// of an unknown user, or of a user other than root and this process's own, gets status 403. It is closed at
-// once if kMostConnections refused connections are open.
+// The server. Only one thread may use an instance. Every connection is closed after its answer. With
+// Clients::own_user, a connection of an unknown user, or of a user other than root and this process's own,
+// gets status 403. It is closed at once if kMostConnections refused connections are open.
 class HttpServer {
  public:
+  enum class Clients : uint8_t { own_user, any_user };
+
   // Port 0 selects a free port. Error: already_exists if another program uses the port.
-  static Result<HttpServer> listen(uint16_t port);
+  static Result<HttpServer> listen(uint16_t port, Clients clients = Clients::own_user);
   HttpServer(HttpServer&&) noexcept;
   HttpServer& operator=(HttpServer&&) = delete;
   ~HttpServer();
@@ -44,7 +46,7 @@ class HttpServer {
 
  private:
   struct Connection;
-  explicit HttpServer(Fd listener, uint16_t port);
+  HttpServer(Fd listener, uint16_t port, Clients clients);
   void accept_new();
   void receive(Connection& connection, const Answer& answer);
   void send(Connection& connection);
@@ -54,6 +56,7 @@ class HttpServer {
 
   Fd listener_;
   uint16_t port_ = 0;
+  Clients clients_ = Clients::own_user;
   uint64_t next_id_ = 1;
   std::chrono::steady_clock::time_point accept_after_;
   std::vector<std::unique_ptr<Connection>> connections_;

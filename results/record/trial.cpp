@@ -275,6 +275,7 @@ void Run::add(Trial trial) {
 }
 
 void Run::check_tier(const Tier& tier) {
+  if (context_.live_tiers != nullptr) watched_tiers_.push_back(context_.live_tiers->add(tier));
   if (root())
     for (const std::string& remark : tier.remarks()) log_remark(tier.name, remark);
   // The results folder cannot be on a tier without a file system, so there is nothing to warn about.

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -88,6 +89,7 @@ class Run {
   // Adds a warning to later records if the results folder is on the same device as this tier. The figures are
   // not affected, since the record file is written after the measurement. So only the run that makes the
   // results folder also passes the warning to the context's `warn`.
+  // Also makes the tier one of the context's live_tiers. So the tier must outlive the run.
   // Rank 0 also logs the tier's remarks. add() logs those that came up later, during the measurement.
   void check_tier(const Tier& tier);
 
@@ -117,6 +119,8 @@ class Run {
   Json rank_records_ = Json::array();
   std::vector<Record> records_;
   std::vector<std::string> warnings_;
+  // While these exist, other threads read the counters of the measured tiers (LiveTiers).
+  std::vector<std::shared_ptr<void>> watched_tiers_;
   std::set<std::string> logged_remarks_;
   // When the previous trial was added, and for how long the cgroup's quota had kept this process from running
   // until then.

@@ -59,6 +59,7 @@ Result<void> prepare_work(SweepWork& work, const CommandContext& context, std::s
   work.warn = context.warn;
   work.no_config = context.options.flag("no-config");
   work.launcher = context.launcher;
+  work.live_tiers = context.live_tiers;
   work.job = own_slurm_job();
   work.uses_srun = !work.job.empty();
   return check_lines(work, source);

@@ -31,7 +31,10 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/utc_time.hpp"
+#include "io_backends/tiers/tier.hpp"
+#include "results/cells/cells.hpp"
 #include "results/record/json_members.hpp"
+#include "results/record/shared_metrics.hpp"
 #include "results/record/trial.hpp"
 #include "results/sweep/child.hpp"
 #include "results/sweep/slurm.hpp"
@@ -233,6 +236,7 @@ class Runner {
       if (work_.needs_first_result && state_.history().turns.empty())
         PENSTOCK_TRY(check_result(run, records));
       PENSTOCK_TRY(keep_records(run, records, cell, arm, round, line));
+      count_run(run, records, round);
       return std::optional<SweepRun>(std::move(run));
     }
   }
@@ -308,6 +312,26 @@ class Runner {
     return success();
   }
 
+  // Adds a finished run to the activity of its tiers, which --metrics-port shows.
+  void count_run(const SweepRun& run, const RecordSet& records, uint64_t round) {
+    if (work_.live_tiers == nullptr) return;
+    std::map<std::string, double> bytes_read;  // by tier; each record has the bytes of the whole run
+    for (const StoredRecord& stored : records.records) {
+      double& bytes = bytes_read[tier_name(stored.record)];
+      bytes = std::max(bytes, metric_value(stored.record, shared_metrics::kTierBytesRead).value_or(0));
+    }
+    for (const auto& [name, bytes] : bytes_read) {
+      Tier& tier = watched_tiers_[name];
+      if (tier.name.empty()) {
+        tier.name = name;
+        watch_tokens_.push_back(work_.live_tiers->add(tier));
+      }
+      ++(run.exit_code == 0 ? tier.activity->operations : tier.activity->errors);
+      tier.activity->repeat = round + 1;
+      tier.activity->foreign_read_bytes += uint64_t(std::max(bytes, 0.0));
+    }
+  }
+
   // Writes a record for a run that left none. It has the parameters that the run itself would have recorded,
   // and the reason why the run failed.
   Result<void> write_failure(const fs::path& run_folder, const SweepCell& cell, size_t arm, uint64_t round,
@@ -368,6 +392,8 @@ class Runner {
   Progress progress_;
   const Clock::time_point start_;
   std::set<std::string, std::less<>> settled_cells_;
+  std::map<std::string, Tier> watched_tiers_;  // the tiers of finished runs, without back ends
+  std::vector<std::shared_ptr<void>> watch_tokens_;
   bool reported_missing_metric_ = false;
   bool reported_time_left_ = false;
 };

@@ -38,6 +38,7 @@ struct SweepWork {
   // For how many seconds this process may run turns. The end of the Slurm allocation limits it, too.
   std::optional<double> budget_s;
   std::string_view budget_reason = kEndedByBudget;  // what set budget_s: kEndedByBudget or kEndedByAllocation
+  LiveTiers* live_tiers = nullptr;                  // gets the tiers of finished runs, if not null
   std::function<void(std::string_view)> warn;       // prints a warning; called as soon as there is one
   // Prints a note. If it is set, the runner tells after its first turn how long the rest takes.
   std::function<void(std::string_view)> log;

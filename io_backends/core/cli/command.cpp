@@ -56,6 +56,7 @@ constexpr OptionSpec kMeasuringOptions[] = {
      .help = "record which arm of an interleaved comparison this run is (set by sweep)",
      .group = "Record"},
     kSeedOption,
+    kMetricsPortOption,
     {.name = "cpus",
      .role = OptionRole::work,
      .value = "LIST",

@@ -16,6 +16,8 @@
 
 namespace penstock {
 
+class LiveTiers;  // io_backends/tiers/live_tiers.hpp
+
 // How a command prints. Without `json`: tables for people. With `json`: one JSON object on each line of
 // stdout.
 struct Output {
@@ -43,6 +45,8 @@ struct CommandContext {
   // contains {ranks} gets the number of ranks in its place. From the site files (penstock.yaml); empty if
   // they have none.
   std::span<const std::string> launcher = {};
+  // Gets the tiers that the command measures, if somebody watches it (--metrics-port); else null.
+  LiveTiers* live_tiers = nullptr;
   // log() shows the user a note of one sentence, warn() a warning. Any thread may call them. By default they
   // print nothing.
   std::function<void(std::string_view)> log = [](std::string_view) {};
@@ -99,6 +103,15 @@ inline constexpr OptionSpec kSeedOption{.name = "seed",
                                         .help = "random seed (default: random, recorded)",
                                         .group = "Record",
                                         .at_least = 0};
+
+inline constexpr OptionSpec kMetricsPortOption{
+    .name = "metrics-port",
+    .role = OptionRole::output,
+    .type = OptionType::integer,
+    .value = "N",
+    .help = "serve live figures for Prometheus at http://127.0.0.1:N/metrics while it runs; 0: a free port",
+    .group = "Record",
+    .at_least = 0};
 
 // The subcommands of a command; empty if it has none.
 std::span<const CommandInfo* const> subcommands_of(const CommandInfo& command);

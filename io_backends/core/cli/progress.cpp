@@ -1,13 +1,14 @@
 // Threads: any thread may call every function, except silence_notes(), which must be called before other
 // threads start.
-// Locks: Progress::mutex_ guards note_ and is held during a redraw. Terminal::mutex guards noted_texts. No
-// thread takes one of them while it holds the other.
-// Memory: every print allocates its line. A signal handler must not call these functions.
-// Ctrl-C: this file does not check for a signal. A print may wait for the terminal.
+// Locks: Progress::mutex_ guards note_ and is held during a redraw. Terminal::mutex guards noted_texts and
+// the list of lines. No thread takes one of them while it holds the other. Memory: every print allocates its
+// line. A signal handler must not call these functions. Ctrl-C: this file does not check for a signal. A
+// print may wait for the terminal.
 #include "io_backends/core/cli/progress.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <set>
 
@@ -32,8 +33,9 @@ struct Terminal {
   std::atomic<bool> progress_shown{false};  // true: a progress line is on the terminal now
   // true: print nothing, because another rank prints the notes; set before threads start
   bool silent = false;
-  std::mutex mutex;                                // guards `noted_texts`
+  std::mutex mutex;                                // guards `noted_texts` and `lines`
   std::set<std::string, std::less<>> noted_texts;  // texts that note_once() has printed
+  std::vector<const Progress*> lines;              // all that exist
 
   void print_line(std::string_view kind, std::string_view text) {
     if (silent) return;
@@ -46,12 +48,40 @@ Terminal terminal;
 
 }  // namespace
 
-Progress::Progress(bool shown, std::string_view title, uint64_t total, std::string_view unit)
-    : shown_(shown), title_(title), unit_(unit), total_(total), start_(Clock::now()) {
+Progress::Progress(bool shown, std::string_view title, uint64_t total, std::string_view unit,
+                   std::atomic<uint64_t>* counter)
+    : shown_(shown),
+      title_(title),
+      unit_(unit),
+      total_(total),
+      start_(Clock::now()),
+      done_(counter == nullptr ? own_counter_ : *counter) {
+  {
+    const std::lock_guard lock(terminal.mutex);
+    terminal.lines.push_back(this);
+  }
   if (shown_) draw(true);
 }
 
+std::vector<Progress::Figures> Progress::all() {
+  const std::lock_guard lock(terminal.mutex);
+  std::vector<Figures> all;
+  for (const Progress* const line : terminal.lines) {
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Figures& one) {
+      return one.title == line->title_ && one.unit == line->unit_;
+    });
+    Figures& figures = same == all.end() ? all.emplace_back(Figures{line->title_, line->unit_}) : *same;
+    figures.done += line->done_.load(std::memory_order_relaxed);
+    figures.total += line->total_;
+  }
+  return all;
+}
+
 Progress::~Progress() {
+  {
+    const std::lock_guard lock(terminal.mutex);
+    std::erase(terminal.lines, this);
+  }
   if (terminal.progress_shown.exchange(false)) std::fwrite(kEraseLine.data(), 1, kEraseLine.size(), stderr);
 }
 

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace penstock {
 
@@ -18,13 +19,25 @@ class Progress {
  public:
   // `total`: the amount of work; 0 if it is not known, and then the line shows no percentage and no remaining
   // time. `unit`: what is counted, such as "files" or "MiB".
-  Progress(bool shown, std::string_view title, uint64_t total, std::string_view unit);
+  // `counter`: where to count what is done, if others read the count, too; it must outlive the line.
+  Progress(bool shown, std::string_view title, uint64_t total, std::string_view unit,
+           std::atomic<uint64_t>* counter = nullptr);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   void advance(uint64_t by);
   void set_note(std::string_view note);  // text after the numbers, such as the name of the current object
+
+  // The figures of all lines that exist now, also of those that are not shown. Lines with the same title and
+  // unit are one entry.
+  struct Figures {
+    std::string title;
+    std::string unit;
+    uint64_t done = 0;
+    uint64_t total = 0;  // 0: not known
+  };
+  static std::vector<Figures> all();
 
  private:
   void draw(bool force);
@@ -35,7 +48,8 @@ class Progress {
   const std::string unit_;
   const uint64_t total_;
   const std::chrono::steady_clock::time_point start_;
-  std::atomic<uint64_t> done_{0};
+  std::atomic<uint64_t> own_counter_{0};
+  std::atomic<uint64_t>& done_;  // own_counter_, or the counter that others read
   std::atomic<int64_t> next_draw_ns_{0};
   std::mutex mutex_;
   std::string note_;
