@@ -32,6 +32,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/measuring_clock.hpp"
 #include "io_backends/core/system/placement.hpp"
+#include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/units.hpp"
 #include "miniapps/train/miniapp.hpp"
 #include "profiling/exporters/exporter.hpp"
@@ -136,7 +137,8 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
   PENSTOCK_ASSIGN(const std::shared_ptr<void> metrics_server,
                   start_metrics_server(ranks, *line->command, options, live_tiers));
   const std::string& progress = options.text("progress");
-  const bool shows_progress = progress == "always" || (progress == "auto" && ::isatty(STDERR_FILENO) == 1);
+  const bool is_terminal = ::isatty(STDERR_FILENO) == 1;
+  const bool shows_progress = progress == "always" || (progress == "auto" && is_terminal);
   const CommandContext context{.options = options,
                                .positionals = line->arguments,
                                .argv = argv,
@@ -144,7 +146,8 @@ Result<int> run_command(Communicator& ranks, const CommandInfo& command, std::sp
                                .output = {.json = options.flag("json"),
                                           .si_units = options.text("units") == "si",
                                           .groups_digits = !options.flag("json") && groups_digits_on_stdout(),
-                                          .progress = shows_progress && ranks.root()},
+                                          .progress = shows_progress && ranks.root(),
+                                          .logs_steps = progress != "never" && !is_terminal && ranks.root()},
                                .seed = seed,
                                .communicator = ranks,
                                .metrics = command.metrics,
@@ -239,6 +242,8 @@ int finish_job(const CommandInfo& command, const std::vector<std::string>& argv)
 
 int main_program(const std::vector<std::string>& argv) {
   catch_interrupts();
+  end_with_parent();
+  if (::isatty(STDERR_FILENO) != 1) show_progress_as_lines();
   std::signal(SIGCHLD, SIG_DFL);  // if it were ignored, the exit status of child processes would be lost
   if (argv.size() < 2) {
     print_text(overview(), stderr);

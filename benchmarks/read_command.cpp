@@ -179,6 +179,7 @@ constexpr OptionSpec kReadOptions[] = {
      .fallback = "0s",
      .help = "discard samples that complete within this time after the start of a repeat",
      .group = "Duration"},
+    kTimeLimitOption,
     {.name = "collective",
      .role = OptionRole::work,
      .type = OptionType::flag,
@@ -371,6 +372,8 @@ Result<int> run_read(const CommandContext& context) {
     Progress progress(context.output.progress, "read", row_count * requested.repeats, "repeats");
     sweep = std::make_unique<ReadSweep>(tiers, opened->corpus.manifest, opened->samples, requested, ranks,
                                         &progress, &live, &warn);
+    PENSTOCK_TRY(sweep->plan_time(run.plan()));
+    PENSTOCK_TRY(run.plan().settle("fewer --threads, or a shorter --min-time"));
     PENSTOCK_TRY(sweep->run());
   }
   PENSTOCK_TRY(run.inspect_ranks());
@@ -395,6 +398,16 @@ Result<int> run_read(const CommandContext& context) {
     print_text(read_report(opened->corpus, run.records(), context.output));
   PENSTOCK_TRY(run.finish());
   return run.exit_code();
+}
+
+Result<TimeRange> expected_read_time(const CommandContext& context) {
+  PENSTOCK_ASSIGN(const ReadOptions options, parse_read_options(context));
+  PENSTOCK_ASSIGN(ReadSubject subject, open_subject(context, options));
+  ReadSweep sweep(subject.tiers(!context.options.flag("only-tiers")), subject.corpus.manifest,
+                  subject.samples, options, context.communicator);
+  TimePlan plan(context);
+  PENSTOCK_TRY(sweep.plan_time(plan));
+  return plan.planned_time();
 }
 
 }  // namespace
@@ -458,6 +471,7 @@ const CommandInfo command_read{
     .runs_on_ranks = true,
     .findings = kReadFindings,
     .metrics = read_metrics::kAll,
+    .expected_time = expected_read_time,
 };
 
 }  // namespace penstock

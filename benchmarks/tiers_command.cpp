@@ -87,6 +87,7 @@ constexpr OptionSpec kTiersOptions[] = {
      .fallback = "2s",
      .help = "time of each repeat of each probe",
      .group = "Probe"},
+    kTimeLimitOption,
     {.name = "repeat",
      .role = OptionRole::repeat,
      .type = OptionType::integer,
@@ -276,9 +277,13 @@ void add_records(Run& run, ListedTier& entry, const Output& output) {
 
 Result<int> probe(const CommandContext& context, std::vector<ListedTier>& tiers) {
   Communicator& ranks = context.communicator;
-  PENSTOCK_ASSIGN(const ProbeSettings settings, probe_settings(context));
+  PENSTOCK_ASSIGN(ProbeSettings settings, probe_settings(context));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
+  settings.plan = &run.plan();
   ReadTeam team(ranks);
+  for (ListedTier& entry : tiers)
+    if (entry.writable && !team.any_rank(interrupted())) plan_probe(entry.tier, settings, ranks, true);
+  PENSTOCK_TRY(run.plan().settle("fewer --threads, or a shorter --min-time"));
   for (ListedTier& entry : tiers) {
     if (team.any_rank(interrupted())) break;
     if (!entry.writable) {
@@ -332,6 +337,18 @@ Result<int> run_tiers(const CommandContext& context) {
   return 0;
 }
 
+Result<TimeRange> expected_tiers_time(const CommandContext& context) {
+  if (!context.options.flag("probe")) return TimeRange{};
+  PENSTOCK_ASSIGN(ProbeSettings settings, probe_settings(context));
+  PENSTOCK_ASSIGN(std::vector<ListedTier> tiers,
+                  list_tiers(context.options.texts("tier"), context.named_tiers, true));
+  TimePlan plan(context);
+  settings.plan = &plan;
+  for (ListedTier& entry : tiers)
+    if (entry.writable) plan_probe(entry.tier, settings, context.communicator, false);
+  return plan.planned_time();
+}
+
 constexpr std::string_view kTiersFindings[] = {"loops", "rank_scaling", "verdicts"};
 
 }  // namespace
@@ -350,6 +367,7 @@ const CommandInfo command_tiers{
     .runs_on_ranks = true,
     .findings = kTiersFindings,
     .metrics = probe_metrics::kAll,
+    .expected_time = expected_tiers_time,
 };
 
 }  // namespace penstock

@@ -26,6 +26,7 @@
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/cli/table.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
+#include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/units.hpp"
 #include "results/cells/rank_figures.hpp"
 #include "results/record/shared_metrics.hpp"
@@ -111,6 +112,7 @@ constexpr OptionSpec kGenerateOptions[] = {
      .help = "print what would be generated, or why it cannot be, and with --resume how much exists; write "
              "nothing",
      .group = kMakingGroup},
+    kTimeLimitOption,
 };
 
 using generate_metrics::kPayloadRate;
@@ -178,11 +180,34 @@ std::string resume_command(const CommandContext& context) {
   return shell_line(arguments) + " --resume";
 }
 
+// Adds the data set to the plan. A small one, which takes some seconds at most, is not measured before.
+Result<void> plan_time(const Generation& generation, unsigned threads, int ranks, bool resumes,
+                       TimePlan& plan) {
+  constexpr uint64_t kSmallBytes = 50'000'000;
+  constexpr TimeRange kSmallByte_s{1 / 2e9, 1 / 5e6};
+  constexpr double kFaster = 0.8;
+  constexpr double kSlower = 1.5;
+  constexpr TimeRange kWrittenByte_s{1 / 5e9, 1 / 200e6};
+  const auto bytes = double(generation.payload_expected);
+  TimeRange time = bytes * kSmallByte_s;
+  if (generation.payload_expected > kSmallBytes || plan.is_limited()) {
+    PENSTOCK_ASSIGN(const MakingRate rate, measure_making(*generation.recipe));
+    const double workers = std::min<double>(threads, usable_cpus()) * ranks;
+    const double made_s = bytes / std::max(1.0, double(rate.bytes)) * rate.seconds / workers;
+    time = TimeRange{kFaster * made_s, kSlower * made_s} + 1.0 / ranks * bytes * kWrittenByte_s;
+  }
+  if (resumes) time.low_s = 0;  // much of it may exist
+  plan.add({.name = "data set", .asked = 1, .each = time, .least = 1});
+  return plan.settle("make fewer --samples");
+}
+
 Result<int> make_data_set(const CommandContext& context, const Generation& generation, Tier& tier) {
   Communicator& ranks = context.communicator;
   const unsigned threads = generate_threads(context.options);
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   run.check_tier(tier);
+  PENSTOCK_TRY(plan_time(generation, threads, ranks.size(), context.options.flag("resume"), run.plan()));
+  static_cast<void>(run.plan().begin("data set", "data set"));
   Trial trial = run.trial();
   trial.parameter("tier", tier.name);
   trial.parameter("recipe", generation.state.recipe);
@@ -199,13 +224,14 @@ Result<int> make_data_set(const CommandContext& context, const Generation& gener
   GenerateResult result;
   Result<void> done = success();
   {
-    Progress progress(context.output.progress,
+    Progress progress(context.output.progress || run.plan().logs_steps(),
                       fmt::format("generate {}{}", generation.state.recipe,
                                   rank_count > 1 ? ", in the share of rank 0" : ""),
                       share_of(generation, 0, ranks.size()).samples(), "samples", &tier.activity->operations);
     done = generate(generation, tier, threads, context.options.flag("resume"), ranks, progress, result);
   }
   if (!done.ok()) ++tier.activity->errors;
+  run.plan().end();
   if (!done.ok()) done = describe_full_tier(*tier.backend, std::move(done).error());
   if (result.damaged_objects != 0)
     warn(fmt::format("{} of the earlier run {} missing or wrong and {} generated again",

@@ -27,6 +27,7 @@
 #include "miniapps/train/train_plan.hpp"
 #include "miniapps/train/train_report.hpp"
 #include "miniapps/train/train_team.hpp"
+#include "miniapps/train/train_time.hpp"
 #include "results/record/trial.hpp"
 
 namespace penstock {
@@ -100,6 +101,10 @@ Result<bool> TrainRuns::add_trial(Trial trial, bool ended) {
 }
 
 Result<bool> TrainRuns::measure(const Tier& tier) {
+  if (!begin_part(plan_, plan_.searches_accelerators ? kSearchPart : kTrainingPart, tier)) {
+    record_skipped(tier, plan_.time_plan->limit_text() + " leaves no time for this tier");
+    return true;
+  }
   run_.check_tier(tier);
   if (plan_.searches_accelerators) {
     return find_accelerators(
@@ -197,6 +202,10 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
     }
   }
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
+  plan.time_plan = &run.plan();
+  plan_training_time(plan);
+  PENSTOCK_TRY(run.plan().settle("fewer --steps"));
+  plan.progress |= run.plan().logs_steps();
   TrainRuns runs(plan, run);
   const Result<bool> measured = measure_all(plan, runs);
   const Result<std::string> written = run.finish();
@@ -230,6 +239,18 @@ Result<int> run(const CommandContext& context) {
   return train(seeded_context, *app);
 }
 
+Result<TimeRange> expected_train_time(const CommandContext& context) {
+  if (context.positionals.empty()) return TimeRange{};
+  PENSTOCK_ASSIGN(const MiniAppInfo* app, miniapp_registry().find(context.positionals[0]));
+  PENSTOCK_ASSIGN(TrainRequest request, parse_request(context, *app));
+  PENSTOCK_ASSIGN(TrainPlan plan, make_plan(std::move(request), context.options));
+  PENSTOCK_TRY(check_epoch_size(plan));
+  TimePlan time_plan(context);
+  plan.time_plan = &time_plan;
+  plan_training_time(plan);
+  return time_plan.planned_time();
+}
+
 constexpr std::string_view kFindings[] = {"restart",     "resumed_step",       "resumed_from",
                                           "fed_so_far",  "one_more_missed_by", "accelerators_at_most",
                                           "rank_scaling"};
@@ -255,6 +276,7 @@ const CommandInfo command_train{
     .measures = true,
     .runs_on_ranks = true,
     .findings = kFindings,
-    .metrics = train_metrics::kAll};
+    .metrics = train_metrics::kAll,
+    .expected_time = expected_train_time};
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,9 +25,11 @@
 #include "io_backends/core/system/subprocess.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
+#include "io_backends/tiers/temporary_folder.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "results/cells/cells.hpp"
 #include "results/record/store.hpp"
+#include "results/record/time_plan.hpp"
 
 namespace penstock {
 namespace {
@@ -53,6 +56,7 @@ constexpr OptionSpec kDemoOptions[] = {
      .help = "one more tier to measure",
      .group = "Demo",
      .repeated = true},
+    kTimeLimitOption,
     {.name = "samples",
      .role = OptionRole::work,
      .type = OptionType::integer,
@@ -79,8 +83,10 @@ constexpr OptionSpec kDemoOptions[] = {
 struct DemoTier {
   std::string name;
   std::string tier;         // the tier as an argument of --tier
-  fs::path folder;          // the folder that the demo makes for the data; empty if the tier has no folder
   std::string description;  // "tmpfs at /dev/shm", for the user
+  // The tier that contains the folder of the data. The folder comes after it, because it borrows the tier.
+  std::unique_ptr<Tier> base{};
+  std::unique_ptr<TemporaryFolder> folder{};
 };
 
 // How much the demo measures. With two processors, a quick demo should take half a minute and a full demo
@@ -105,9 +111,28 @@ std::string describe_folder(const TierFacts& facts) {
   return fmt::format("{} at {}", facts.fs_type, facts.mount_point);
 }
 
+constexpr std::string_view kDataFolder = "data";  // in the temporary folder, next to its lock
+
+// Makes a temporary folder on the tier `text`, after it has removed those of killed demos.
+Result<DemoTier> demo_tier(std::string_view name, const std::string& text, NamedTiers named) {
+  DemoTier tier;
+  PENSTOCK_ASSIGN(Tier base, open_tier(text, named));
+  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
+  tier.base = std::make_unique<Tier>(std::move(base));
+  sweep_dead_folders(*tier.base, kDemoFolderPrefix, note, warn);
+  tier.folder = std::make_unique<TemporaryFolder>(*tier.base, kDemoFolderPrefix, warn);
+  tier.folder->occupy();
+  tier.name = name.empty() ? tier.base->name : std::string(name);
+  tier.tier = fmt::format("{}={}:{}{}{}", tier.name, spec.backend,
+                          (fs::path(spec.path) / tier.folder->folder(kDataFolder)).string(),
+                          spec.options.empty() ? "" : ",", options_text(spec.options, ","));
+  tier.description = describe_folder(tier.base->facts);
+  return tier;
+}
+
 // Looks through some usual folders and returns the first that is writable and has room for `bytes`. If
-// `memory` is true, the folder must be in memory, otherwise on a disk.
-std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs::path& out, uint64_t bytes) {
+// `memory` is true, the folder must be in memory, otherwise on a disk. Absent if there is none.
+std::optional<fs::path> find_folder(bool memory, const fs::path& out, uint64_t bytes) {
   std::vector<fs::path> candidates{out, "/dev/shm", "/var/tmp", "/tmp"};
   for (const char* variable : {"TMPDIR", "HOME", "XDG_RUNTIME_DIR"})
     if (const char* value = std::getenv(variable); value != nullptr && *value == '/')
@@ -116,23 +141,16 @@ std::optional<DemoTier> find_folder(bool memory, std::string_view name, const fs
     std::error_code ignored;
     if (!fs::is_directory(candidate, ignored) || ::access(candidate.c_str(), W_OK) != 0) continue;
     const TierFacts facts = inspect_path(candidate);
-    if (facts.memory != memory || free_bytes(candidate) < bytes) continue;
-    const fs::path folder =
-        candidate == out ? out / "data" : candidate / fmt::format("penstock-demo-{}", ::getpid());
-    return DemoTier{std::string(name), fmt::format("{}=posix:{}", name, folder.string()), folder,
-                    describe_folder(facts)};
+    if (facts.memory == memory && free_bytes(candidate) >= bytes) return candidate;
   }
   return std::nullopt;
 }
 
-Result<DemoTier> parse_demo_tier(const std::string& text, NamedTiers named) {
-  PENSTOCK_ASSIGN(const Tier tier, open_tier(text, named));
-  PENSTOCK_ASSIGN(const TierSpec spec, parse_tier(text, named));
-  const fs::path folder = fs::path(spec.path) / fmt::format("penstock-demo-{}", ::getpid());
-  return DemoTier{tier.name,
-                  fmt::format("{}={}:{}{}{}", tier.name, spec.backend, folder.string(),
-                              spec.options.empty() ? "" : ",", options_text(spec.options, ",")),
-                  tier.backend->caps().native_path ? folder : fs::path{}, describe_folder(tier.facts)};
+// A path as the text of a tier.
+std::string posix_tier(const fs::path& path) {
+  std::string text = "posix:";
+  for (const char c : path.string()) text += c == ',' ? std::string("%2C") : std::string(1, c);
+  return text;
 }
 
 // Whether this machine is a virtual one; absent if /proc/cpuinfo does not tell.
@@ -144,25 +162,13 @@ std::optional<bool> is_virtual_machine() {
   return std::nullopt;
 }
 
-Result<void> remove_below(Namespace& names, std::string_view folder) {
-  std::vector<Entry> entries;
-  PENSTOCK_TRY(names.list(folder, [&](const Entry& entry) {
-    entries.push_back(entry);
-    return true;
-  }));
-  for (const Entry& entry : entries) {
-    if (entry.folder) PENSTOCK_TRY(remove_below(names, entry.name));
-    PENSTOCK_TRY(names.remove(entry.name));
-  }
-  return success();
-}
-
 class Demo {
  public:
   explicit Demo(const CommandContext& context)
-      : context_(context), start_(std::chrono::steady_clock::now()) {}
+      : context_(context), plan_(context), start_(std::chrono::steady_clock::now()) {}
   ~Demo() {
-    if (!context_.options.flag("keep-data")) remove_data();
+    if (context_.options.flag("keep-data"))
+      for (const DemoTier& tier : tiers_) tier.folder->keep();
   }
   Demo(const Demo&) = delete;
   Demo& operator=(const Demo&) = delete;
@@ -170,8 +176,11 @@ class Demo {
   Result<int> run() {
     PENSTOCK_TRY(prepare());
     PENSTOCK_TRY(choose_tiers());
+    plan_time();
+    PENSTOCK_TRY(plan_.settle("--quick"));
     PENSTOCK_TRY(measure());
-    PENSTOCK_TRY(step("The report", {"report", records().string(), "--output", report().string()}));
+    PENSTOCK_TRY(step("report", "The report", {"report", records().string(), "--output", report().string()}));
+    plan_.end();
     report_end();
     return exit_code_;
   }
@@ -203,7 +212,7 @@ class Demo {
     if (is_old_demo) {
       print(fmt::format("replacing the demo that was in {}\n", out_.string()));
       fs::remove_all(records(), failed);
-      fs::remove_all(out_ / "data", failed);
+      fs::remove_all(out_ / "data", failed);  // of an earlier version
       fs::remove(report(), failed);
     }
     fs::create_directories(records(), failed);
@@ -225,16 +234,21 @@ class Demo {
 
   Result<void> choose_tiers() {
     const uint64_t bytes = budget().samples * 160'000 * 5 / 4;
-    const std::optional<DemoTier> disk = find_folder(false, "disk", out_, bytes);
-    const std::optional<DemoTier> memory = find_folder(true, "memory", out_, bytes);
+    const std::optional<fs::path> disk = find_folder(false, out_, bytes);
+    const std::optional<fs::path> memory = find_folder(true, out_, bytes);
     if (!disk && !memory) {
       return make_error(Errc::no_space, "found no folder with {} to spare: name one with --out or --tier",
                         format_size(bytes));
     }
-    for (const std::optional<DemoTier>& tier : {disk, memory})
-      if (tier) tiers_.push_back(*tier);
+    const auto add_tier = [&](std::string_view name, const fs::path& folder) -> Result<void> {
+      PENSTOCK_ASSIGN(DemoTier tier, demo_tier(name, posix_tier(folder), kNoNamedTiers));
+      tiers_.push_back(std::move(tier));
+      return success();
+    };
+    if (disk) PENSTOCK_TRY(add_tier("disk", *disk));
+    if (memory) PENSTOCK_TRY(add_tier("memory", *memory));
     for (const std::string& text : context_.options.texts("tier")) {
-      PENSTOCK_ASSIGN(DemoTier tier, parse_demo_tier(text, context_.named_tiers));
+      PENSTOCK_ASSIGN(DemoTier tier, demo_tier("", text, context_.named_tiers));
       tiers_.push_back(std::move(tier));
     }
     print("penstock demo: tiers of this machine\n");
@@ -249,18 +263,18 @@ class Demo {
     const Budget plan = budget();
     const DemoTier& first_tier = tiers_.front();
     const std::string seed = fmt::format("{}", context_.options.integer("seed"));
-    PENSTOCK_TRY(
-        step("A data set like ImageNet's", {"generate", "imagenet", "--out", first_tier.tier, "--samples",
-                                            fmt::format("{}", plan.samples), "--seed", seed}));
-    PENSTOCK_TRY(step("What it is", {"describe", first_tier.tier}));
+    PENSTOCK_TRY(step("data set", "A data set like ImageNet's",
+                      {"generate", "imagenet", "--out", first_tier.tier, "--samples",
+                       fmt::format("{}", plan.samples), "--seed", seed}));
+    PENSTOCK_TRY(step("data set", "What it is", {"describe", first_tier.tier}));
     for (size_t i = 1; i < tiers_.size(); ++i)
-      PENSTOCK_TRY(step(fmt::format("A verified copy on {}", tiers_[i].name),
+      PENSTOCK_TRY(step("copies", fmt::format("A verified copy on {}", tiers_[i].name),
                         {"copy", first_tier.tier, "--to", tiers_[i].tier}));
 
     const std::vector<std::string> read_arguments{
         "read",        first_tier.tier, "--threads",  plan.threads, "--min-time",
         plan.min_time, "--repeat",      plan.repeats, "--seed",     seed};
-    // The tiers after the first two are the user's; the second may be memory, which is never cold.
+    // The tiers after the first two are those of the user; the second may be memory, which is never cold.
     const auto read_with = [&](std::string_view cache, size_t first_other_tier) {
       std::vector<std::string> arguments = read_arguments;
       arguments.insert(arguments.end(), {"--cache", std::string(cache)});
@@ -268,8 +282,9 @@ class Demo {
         arguments.insert(arguments.end(), {"--tier", tiers_[i].tier});
       return arguments;
     };
-    PENSTOCK_TRY(step("Reading it cold: what the storage delivers", read_with("cold", 2)));
-    PENSTOCK_TRY(step("Reading it from the page cache: what the client can do", read_with("warm", 1)));
+    PENSTOCK_TRY(step("cold reads", "Reading it cold: what the storage delivers", read_with("cold", 2)));
+    PENSTOCK_TRY(
+        step("warm reads", "Reading it from the page cache: what the client can do", read_with("warm", 1)));
 
     return train(plan, first_tier, seed);
   }
@@ -288,13 +303,14 @@ class Demo {
                                       "--accelerator", accelerator,
                                       "--seed",        seed};
     };
-    PENSTOCK_TRY(step("Training without an accelerator: how long the input of a step takes",
+    if (plan_.left_out("trainings") > 0) return success();
+    PENSTOCK_TRY(step("trainings", "Training without an accelerator: how long the input of a step takes",
                       train_arguments("4", plan.calibration_steps, "none")));
     PENSTOCK_ASSIGN(const double input_s, seconds_a_step());
     const auto step_ms = uint64_t(std::clamp(input_s * 1.3, 0.02, plan.longest_step_s) * 100 + 1) * 10;
     const std::string accelerator = fmt::format("emulated:step={}ms", step_ms);
     for (const std::string_view prefetch : {"0", "4"})
-      PENSTOCK_TRY(step(fmt::format("Training, prefetch {}", prefetch),
+      PENSTOCK_TRY(step("trainings", fmt::format("Training, prefetch {}", prefetch),
                         train_arguments(prefetch, plan.steps, accelerator)));
     return success();
   }
@@ -311,10 +327,11 @@ class Demo {
     return make_error(Errc::internal, "the training run left no record");
   }
 
-  // Runs one penstock command as a program of its own, and logs its command line. If the command measures,
-  // its records go into the demo's folder.
-  Result<void> step(std::string_view title, std::vector<std::string> words) {
+  // Runs one penstock command as a program of its own, and logs its command line, unless the plan leaves it
+  // out. If the command measures, its records go into the demo's folder.
+  Result<void> step(std::string_view part, std::string_view title, std::vector<std::string> words) {
     PENSTOCK_TRY(check_interrupt());
+    if (!plan_.begin(part, title)) return success();
     const std::string& command = words.front();
     const bool measures = command == "generate" || command == "read" || command == "train";
     if (measures) words.insert(words.end(), {"--results", records().string()});
@@ -323,7 +340,7 @@ class Demo {
     log_ << line << '\n';
     log_.flush();
     words.insert(words.begin(), program_.string());
-    words.insert(words.end(), {"--progress", context_.output.progress ? "always" : "never", "--no-config"});
+    words.insert(words.end(), {"--progress", context_.options.text("progress"), "--no-config"});
     PENSTOCK_ASSIGN(const int code, run_program(words, context_.output.json));
     PENSTOCK_TRY(check_interrupt());
     // Exit code 1 of `read` means that the data could not be proven cold in some cell. That is a result for
@@ -381,7 +398,8 @@ class Demo {
     const bool keeps_data = context_.options.flag("keep-data");
     if (context_.output.json) {
       const Json line{{"kind", "demo"},        {"report", report().string()}, {"records", records().string()},
-                      {"record_files", files}, {"wall_s", seconds},           {"data_kept", keeps_data}};
+                      {"record_files", files}, {"wall_s", seconds},           {"data_kept", keeps_data},
+                      {"plan", plan_.json()}};
       fmt::print("{}\n", line.dump());
       return;
     }
@@ -390,8 +408,7 @@ class Demo {
                       report().string(), records().string(), count_of(files, "file"),
                       (out_ / kCommandLog).string()));
     print(keeps_data ? "Data:     kept:" : "Data:     removed:");
-    for (const DemoTier& tier : tiers_)
-      print(fmt::format(" {}", tier.folder.empty() ? tier.tier : tier.folder.string()));
+    for (const DemoTier& tier : tiers_) print(" " + tier.tier.substr(tier.tier.find('=') + 1));
     print("\n");
     if (cpus <= 4 || is_virtual_machine().value_or(true)) {
       print(fmt::format(
@@ -407,22 +424,49 @@ class Demo {
     print(fmt::format("\nIn one sentence: {}\n", result_sentence()));
   }
 
-  void remove_data() {
-    for (const DemoTier& tier : tiers_) {
-      if (!tier.folder.empty()) {
-        std::error_code failed;
-        fs::remove_all(tier.folder, failed);
-        if (failed) warn(fmt::format("could not remove '{}': {}", tier.folder.string(), failed.message()));
-        continue;
-      }
-      const Result<Tier> opened = open_tier(tier.tier, kNoNamedTiers);
-      const Result<void> removed =
-          opened.ok() ? remove_below(opened->backend->names(), "") : Result<void>(opened.error());
-      if (!removed.ok()) warn(fmt::format("could not empty '{}': {}", tier.tier, removed.error().message()));
-    }
+  // How long the demo takes. The commands themselves print better plans, but only when they start.
+  void plan_time() {
+    const Budget budget_ = budget();
+    const auto cpus = double(usable_cpus());
+    const auto samples = double(budget_.samples);
+    const auto tiers = double(tiers_.size());
+    const double min_time_s = std::chrono::duration<double>(parse_duration(budget_.min_time).value()).count();
+    const auto rows = double(parse_list(budget_.threads).value().size());
+    const double repeats = std::stod(budget_.repeats);
+    constexpr TimeRange kMadeSample_s{0.006, 0.02};      // of one processor
+    constexpr TimeRange kCopiedSample_s{0.0001, 0.002};  // with its check
+    constexpr TimeRange kDecodedSample_s{0.002, 0.008};  // of one processor
+    constexpr TimeRange kProgram_s{0.1, 0.5};            // to start and to end a program
+    constexpr double kBatch = 128;
+    // A repeat and its baseline, and the ceiling of the row.
+    const TimeRange row = (2 * repeats + 2) * TimeRange{min_time_s, 1.3 * min_time_s} + TimeRange{0.3, 1.2};
+    const TimeRange input = kBatch / cpus * kDecodedSample_s;
+    const auto step_s = [&](double input_s) {
+      return std::clamp(1.3 * input_s, 0.02, budget_.longest_step_s);
+    };
+    const auto trainings_s = [&](double input_s) {
+      const double steps = std::stod(budget_.steps);
+      const double alone_s = 2 * std::min(20.0, steps * input_s);
+      return std::stod(budget_.calibration_steps) * input_s + steps * (step_s(input_s) + input_s) +
+             steps * std::max(step_s(input_s), input_s) + alone_s;
+    };
+    const auto add = [&](const char* name, uint64_t asked, const TimeRange& all, uint64_t least) {
+      plan_.add({.name = name,
+                 .asked = asked,
+                 .each = kProgram_s + 1 / double(std::max<uint64_t>(1, asked)) * all,
+                 .least = least,
+                 .group = asked});
+    };
+    add("data set", 2, samples / cpus * kMadeSample_s, 2);
+    add("copies", tiers_.size() - 1, (tiers - 1) * samples * kCopiedSample_s, tiers_.size() - 1);
+    add("cold reads", 1, std::max(1.0, tiers - 1) * rows * TimeRange{row.low_s, 1.6 * row.high_s}, 1);
+    add("report", 1, {0.2, 1.5}, 1);
+    add("trainings", 3, {trainings_s(input.low_s), trainings_s(input.high_s)}, 0);
+    add("warm reads", 1, tiers * rows * row, 0);
   }
 
   const CommandContext& context_;
+  TimePlan plan_;
   const std::chrono::steady_clock::time_point start_;
   fs::path program_;
   fs::path out_;

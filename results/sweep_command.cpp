@@ -18,6 +18,7 @@
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/system/whole_file.hpp"
 #include "results/record/json_members.hpp"
+#include "results/record/time_plan.hpp"
 #include "results/sweep/prepare.hpp"
 #include "results/sweep/runner.hpp"
 #include "results/sweep/slurm.hpp"
@@ -45,6 +46,7 @@ constexpr OptionSpec kSweepOptions[] = {
      .value = "TIME",
      .help = "begin no run that by estimate would not end within it (default: what the file says)",
      .group = "Sweep"},
+    kTimeLimitOption,
     {.name = "slurm",
      .role = OptionRole::target,
      .type = OptionType::flag,
@@ -77,6 +79,7 @@ class Sweep {
   const SweepSpec& spec() const { return work_.spec; }
 
   Result<void> prepare() {
+    work_.log = note;
     file_ = context_.positionals[0];
     PENSTOCK_ASSIGN(work_.spec, read_sweep_file(file_));
     if (context_.options.given("results")) work_.spec.results = context_.options.text("results");
@@ -93,12 +96,45 @@ class Sweep {
     PENSTOCK_ASSIGN(SweepState state, open_sweep(work_, context_, file_));
     if (spec().budget) work_.budget_s = std::chrono::duration<double>(*spec().budget).count();
     if (!work_.job.empty()) limit_to_allocation();
+    if (state.history().turns.empty()) expect_times(work_, context_);
+    PENSTOCK_TRY(limit_time(state.history()));
     const size_t turns_before = state.history().turns.size();
     if (turns_before > 0)
       note(fmt::format("continuing the sweep '{}': {} done", spec().name,
                        count_of(turns_before, "turn is", "turns are")));
     PENSTOCK_ASSIGN(const SweepEnd end, run_sweep(work_, state, context_.output));
     return conclude(state.history(), end.turns_left, end.reason);
+  }
+
+  // Prints how long the sweep takes, if that is long. Applies --time-limit: fails with invalid_argument if
+  // not even one turn fits.
+  Result<void> limit_time(const SweepHistory& history) {
+    constexpr double kLongSweep_s = 10;
+    const SweepTimes times(history);
+    const TimeRange left = time_left(work_, history, times);
+    if (left.high_s > kLongSweep_s && (context_.output.progress || context_.output.logs_steps))
+      note(fmt::format("plan: {} for {}", to_text(left), count_of(turns_left(work_, history), "turn")));
+    if (!context_.options.given("time-limit")) return success();
+    const double limit_s = std::chrono::duration<double>(context_.options.duration("time-limit")).count();
+    if (!work_.budget_s || limit_s - process_seconds() < *work_.budget_s) {
+      work_.budget_s = limit_s - process_seconds();
+      work_.budget_reason = kEndedByTimeLimit;
+    }
+    double shortest_turn_s = left.high_s;
+    for (const SweepCell& cell : work_.cells)
+      shortest_turn_s = std::min(shortest_turn_s, times.turn(cell).middle_s());
+    if (turns_left(work_, history) > 0 && shortest_turn_s > *work_.budget_s)
+      return make_error(Errc::invalid_argument,
+                        "--time-limit {:g}s is too short for one turn, which takes about {}: give at least "
+                        "--time-limit {:.0f}s",
+                        limit_s, rough_duration(shortest_turn_s),
+                        std::ceil(1.2 * shortest_turn_s + process_seconds() + 1));
+    if (left.high_s > *work_.budget_s)
+      note(
+          fmt::format("--time-limit {:g}s leaves out the turns that do not fit; the same command makes them "
+                      "later",
+                      limit_s));
+    return success();
   }
 
   // In a Slurm allocation, limits the budget so that the sweep ends 5 seconds before Slurm ends the
@@ -211,18 +247,21 @@ class Sweep {
     work_.suite = history.identity.is_null() ? spec().name : history.suite;
     if (history.identity.is_null() && !spec().seed)
       note("the order is an example: the sweep draws another one, unless the file has a 'seed'");
+    if (history.turns.empty()) expect_times(work_, context_);
     const SweepTimes times(history);
     const uint64_t left = turns_left(work_, history);
-    const double seconds = seconds_left(work_, history, times);
+    const TimeRange time = time_left(work_, history, times);
     if (context_.output.json) {
       print_plan_lines(history);
+      print_json(
+          {{"kind", "plan"}, {"turns_left", left}, {"expected_s", Json::array({time.low_s, time.high_s})}});
       return 0;
     }
-    fmt::print("sweep {}: {}, {} at most{}; {} of {} left, {} {}\n", spec().name,
+    const uint64_t total = left + history.turns.size();
+    fmt::print("sweep {}: {}, {} at most{}; {} of {} left, {}\n", spec().name,
                count_of(work_.cells.size(), "cell"), count_of(spec().repeats, "repeat"),
                spec().arms.empty() ? "" : fmt::format(", {} arms", spec().arms.size()), left,
-               count_of(left + history.turns.size(), "turn is", "turns are"),
-               history.turns.empty() ? "at least" : "about", rough_duration(seconds));
+               count_of(total, "turn is", "turns are"), to_text(time));
     for_each_turn(history, [&](const SweepCell& cell, uint64_t round, size_t arm) {
       fmt::print("{}\n", shell_line(run_line(work_, cell, arm, round, spec().results, "{run}")));
     });

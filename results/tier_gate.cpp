@@ -142,11 +142,9 @@ Result<SweepWork> gate_work(const CommandContext& context) {
 }
 
 std::string plan_text(const SweepWork& work, const SweepHistory& history) {
-  const SweepTimes times(history);
-  return fmt::format("{} of '{}' on the two tiers, in random order; {} {}",
+  return fmt::format("{} of '{}' on the two tiers, in random order: {}",
                      count_of(turns_left(work, history), "pair"), work.spec.command,
-                     history.turns.empty() ? "at least" : "about",
-                     rough_duration(seconds_left(work, history, times)));
+                     to_text(time_left(work, history, SweepTimes(history))));
 }
 
 }  // namespace
@@ -168,10 +166,11 @@ Result<bool> compares_tiers(const Options& options) {
 }
 
 Result<int> print_gate_plan(const CommandContext& context) {
-  PENSTOCK_ASSIGN(const SweepWork work, gate_work(context));
+  PENSTOCK_ASSIGN(SweepWork work, gate_work(context));
   SweepHistory history;
   if (auto known = SweepState::read_history(work.spec.results, work.spec.name); known.ok())
     history = *std::move(known);
+  if (history.turns.empty()) expect_times(work, context);
   std::string text = plan_text(work, history) + "\n";
   for (size_t arm = 0; arm < kArms.size(); ++arm) {
     std::vector<std::string> line{"penstock"};
@@ -192,8 +191,10 @@ Result<GateRecords> measure_tiers(const CommandContext& context) {
         fmt::format("continuing the comparison that ended early: {} of {} are done (remove '{}' to "
                     "start again)",
                     done, count_of(work.spec.repeats, "pair"), journal));
+  if (state.history().turns.empty()) expect_times(work, context);
   context.log(plan_text(work, state.history()));
-  const Output runs_output{.json = false, .progress = context.output.progress};
+  const Output runs_output{
+      .json = false, .progress = context.output.progress, .logs_steps = context.output.logs_steps};
   PENSTOCK_ASSIGN(const SweepEnd end, run_sweep(work, state, runs_output));
   if (end.turns_left > 0) {
     context.log(fmt::format("{} of {} are done; the same command line continues",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "benchmarks/probe/metadata_probe.hpp"
+#include "benchmarks/probe/probe_time.hpp"
 #include "benchmarks/probe/write_probe.hpp"
 #include "benchmarks/read/block_manifest.hpp"
 #include "benchmarks/read/read_engine.hpp"
@@ -17,7 +18,7 @@
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
-#include "io_backends/tiers/probe_folder.hpp"
+#include "io_backends/tiers/temporary_folder.hpp"
 
 namespace penstock {
 namespace {
@@ -57,14 +58,33 @@ class TierProbe {
         team_(ranks),
         note_(note),
         most_clients_(*std::max_element(settings.clients.begin(), settings.clients.end())),
-        folder_(tier, settings.warn) {
+        folder_(tier, kProbeFolderPrefix, settings.warn) {
     for (const unsigned clients : settings.clients) cells_.emplace_back().clients = clients;
+  }
+
+  // Goes through all probes without measuring, and adds each to the plan.
+  void plan(bool may_write) {
+    if (may_write && may_try_speed(tier_) && check_free_space().ok()) {
+      folder_.occupy();
+      speed_ = estimate_speed(tier_, settings_, folder_.object("look", 0));
+    }
+    is_planning_ = true;
+    static_cast<void>(measure());
+    for (const std::string_view kind : kProbeKinds) {
+      const uint64_t probes = probes_by_kind_[kind];
+      settings_.plan->add({.name = std::string(kind),
+                           .asked = probes,
+                           .each = probe_time(kind, settings_, speed_),
+                           .least = kind == kProbeFiles || kind == kProbeSequentialReads ? probes : 0,
+                           .group = probes});
+    }
   }
 
   Result<std::vector<ProbeCell>> run() {
     // Remove the folders of killed probes. One rank of each node does it, because each node may have its own
     // device.
-    if (ranks_.rank_on_node() == 0) sweep_dead_probes(tier_, settings_.log, settings_.warn);
+    if (ranks_.rank_on_node() == 0)
+      sweep_dead_folders(tier_, kProbeFolderPrefix, settings_.log, settings_.warn);
     PENSTOCK_TRY(team_.all_ok(check_free_space()));
     folder_.occupy();
     const Result<void> outcome = measure();
@@ -74,6 +94,24 @@ class TierProbe {
   }
 
  private:
+  // Whether to make this probe. While it plans, it only counts the probe.
+  bool begin(std::string_view kind, ProbeCell& cell, std::string_view probe_name) {
+    if (is_planning_) {
+      ++probes_by_kind_[kind];
+      return false;
+    }
+    if (!settings_.plan || settings_.plan->begin(kind, describe(cell, probe_name))) return true;
+    cell.left_out[std::string(probe_name)] = settings_.plan->limit_text() + " leaves no time for it";
+    return false;
+  }
+
+  // The files of the reads are not left out, unless the measurement has become much slower than planned.
+  Result<void> no_time() const {
+    if (is_planning_) return success();
+    return make_error(Errc::timed_out, "{} left no time for the files that the probes read",
+                      settings_.plan->limit_text());
+  }
+
   using RunPass = std::function<RunTally(const ReadSpec&)>;
 
   // Fails if the tier has too little free space. If the tier is on a network, each rank checks the space that
@@ -126,6 +164,7 @@ class TierProbe {
               measure_depth(cell, fmt::format("read.random.{}.{}", block_name(block), depth), set, depth));
     }
     for (ProbeCell& cell : cells_) PENSTOCK_TRY(measure_metadata(cell));
+    if (!is_planning_ && settings_.plan != nullptr) settings_.plan->end();
     return success();
   }
 
@@ -219,12 +258,14 @@ class TierProbe {
   }
 
   Result<void> measure_temporary(ProbeCell& cell, const std::string& probe_name, const WriteShape& shape) {
+    if (!begin(kProbeWrites, cell, probe_name)) return success();
     WriteProbe probe = write_probe(shape, "written", 2000);
     PENSTOCK_TRY(measure_writes(cell, probe_name, probe));
     return team_.all_ok(probe.remove());
   }
 
   Result<void> measure_large_files(ProbeCell& cell) {
+    if (!begin(kProbeFiles, cell, "write.sequential.1m.1")) return no_time();
     WriteProbe probe = write_probe(
         {.writers = cell.clients, .object_bytes = large_file_bytes(cell.clients), .whole_passes = true},
         "large", 0);
@@ -256,6 +297,7 @@ class TierProbe {
     const uint64_t files_each = std::max<uint64_t>(settings_.bytes / kSmallFileBytes / most_clients_, 1);
     for (uint64_t i = 0; i < files_each * most_clients_; ++i)
       small_files_.emplace_back(folder_.object("small", i), kSmallFileBytes);
+    if (!begin(kProbeFiles, cells_.back(), "small files")) return no_time();
     WriteProbe probe = write_probe({.writers = most_clients_,
                                     .objects_per_writer = files_each,
                                     .object_bytes = kSmallFileBytes,
@@ -273,6 +315,10 @@ class TierProbe {
 
   Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeObjects& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
+    const std::string_view kind = name.starts_with("read.random")  ? kProbeRandomReads
+                                  : name.starts_with("read.small") ? kProbeSmallFileReads
+                                                                   : kProbeSequentialReads;
+    if (!begin(kind, cell, name)) return success();
     // For cold reads, make a new engine for each pass, which opens the files again. An engine may keep files
     // mapped, and a mapped file cannot be evicted from the page cache.
     const ReadOptions options{
@@ -306,6 +352,7 @@ class TierProbe {
   // depth of the settings. Otherwise the probe of that depth could be faster than "best".
   Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeObjects& set,
                                  SampleOrder order) {
+    if (!begin(kProbeBestLoops, cell, name)) return success();
     const std::vector<unsigned> depths = depths_from_one();
     const ReadOptions options{
         .depth = *std::max_element(depths.begin(), depths.end()), .order = order, .seed = settings_.seed};
@@ -379,6 +426,7 @@ class TierProbe {
   // have lasted min_time. Then it creates objects once more, without measuring that, for the probes of stat,
   // open and list.
   Result<void> measure_metadata(ProbeCell& cell) {
+    if (!begin(kProbeMetadata, cell, "metadata")) return success();
     using Call = RunTally (MetadataProbe::*)(const ReadSpec&);
     constexpr std::pair<std::string_view, Call> kCalls[] = {{"metadata.create", &MetadataProbe::create},
                                                             {"metadata.remove", &MetadataProbe::remove},
@@ -428,8 +476,11 @@ class TierProbe {
     add_verdict(cell.verdict, cell.reason, verdict, reason);
   }
 
+  std::string describe(const ProbeCell& cell, std::string_view what) const {
+    return fmt::format("{}, {}: {}", tier_.name, count_of(cell.clients, "client"), what);
+  }
   void show_progress(const ProbeCell& cell, std::string_view what) const {
-    if (note_) note_(fmt::format("{}, {}: {}", tier_.name, count_of(cell.clients, "client"), what));
+    if (note_) note_(describe(cell, what));
   }
 
   Tier& tier_;
@@ -440,7 +491,10 @@ class TierProbe {
   const unsigned most_clients_;
   std::vector<ProbeCell> cells_;
   std::vector<std::pair<std::string, uint64_t>> small_files_;
-  ProbeFolder folder_;
+  bool is_planning_ = false;
+  std::map<std::string_view, uint64_t> probes_by_kind_;  // while it plans
+  ProbeSpeed speed_;
+  TemporaryFolder folder_;
 };
 
 }  // namespace
@@ -448,6 +502,10 @@ class TierProbe {
 Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, Communicator& ranks,
                                           const Note& note) {
   return TierProbe(tier, settings, ranks, note).run();
+}
+
+void plan_probe(Tier& tier, const ProbeSettings& settings, Communicator& ranks, bool may_write) {
+  TierProbe(tier, settings, ranks, {}).plan(may_write);
 }
 
 }  // namespace penstock

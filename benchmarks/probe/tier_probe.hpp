@@ -15,6 +15,7 @@
 #include "io_backends/tiers/tier.hpp"
 #include "results/cells/rank_figures.hpp"
 #include "results/record/record.hpp"
+#include "results/record/time_plan.hpp"
 
 namespace penstock {
 
@@ -33,6 +34,7 @@ struct ProbeSettings {
   size_t repeats = 1;
   CacheRequest cache = CacheRequest::cold;
   uint64_t seed = 0;
+  TimePlan* plan = nullptr;  // which probes are made; null: all
   // Called with sentences for the user, as in CommandContext: `log` with what was done, `warn` with warnings.
   std::function<void(std::string_view)> log;
   std::function<void(std::string_view)> warn;
@@ -96,7 +98,13 @@ struct ProbeCell {
 // Collective: every rank must call it. All ranks work at the same time, each in its own folder. A barrier
 // precedes each probe. All ranks return the same figures: the bytes of all ranks divided by the wall time of
 // the slowest rank.
+// If settings.plan is set, plan_probe() must have been called for each tier before. ProbeCell::left_out then
+// also names the probes that the plan leaves out.
 Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& settings, Communicator& ranks,
                                           const std::function<void(std::string_view what)>& note);
+
+// Adds the probes of this tier to settings.plan, by their kinds (probe_time.hpp). With `may_write` it first
+// writes a small object, to learn how fast the tier is. Collective.
+void plan_probe(Tier& tier, const ProbeSettings& settings, Communicator& ranks, bool may_write);
 
 }  // namespace penstock

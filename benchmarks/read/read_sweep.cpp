@@ -169,14 +169,18 @@ ReadSweep::ReadSweep(const std::vector<Tier*>& tiers, const Manifest& manifest, 
   }
 }
 
-Result<void> ReadSweep::open_tier(ReadTier& tier) {
-  if (progress_ && options_.order == SampleOrder::physical)
-    progress_->set_note(tier.tier.name + ": finding the device positions of samples");
-  return tier.open(manifest_, samples_, options_, team_.share(options_.rank_shift));
+Result<void> ReadSweep::open_tiers() {
+  for (const std::unique_ptr<ReadTier>& tier : tiers_) {
+    if (tier->engine != nullptr) continue;
+    if (progress_ && options_.order == SampleOrder::physical)
+      progress_->set_note(tier->tier.name + ": finding the device positions of samples");
+    PENSTOCK_TRY(team_.all_ok(tier->open(manifest_, samples_, options_, team_.share(options_.rank_shift))));
+  }
+  return success();
 }
 
 Result<void> ReadSweep::run() {
-  for (const std::unique_ptr<ReadTier>& tier : tiers_) PENSTOCK_TRY(team_.all_ok(open_tier(*tier)));
+  PENSTOCK_TRY(open_tiers());
   for (size_t tier = 0; tier < tiers_.size() && !team_.stopped(); ++tier) warm_up(tier);
   std::vector<size_t> order(cells_.size());
   const RandomStream random(options_.seed, "cells");
@@ -189,7 +193,14 @@ Result<void> ReadSweep::run() {
       if (progress_) progress_->advance(1);
     }
   }
-  for (ReadCell& cell : cells_) judge_at_end(cell, options_, team_.stopped());
+  if (plan_ != nullptr) plan_->end();
+  for (ReadCell& cell : cells_) {
+    judge_at_end(cell, options_, team_.stopped());
+    if (plan_ != nullptr && plan_->left_out("repeats") > 0 && cell.repeats.size() < options_.repeats)
+      cell.judge(cell.repeats.empty() ? Verdict::skipped : Verdict::short_time,
+                 fmt::format("{} left out {} of {} repeats", plan_->limit_text(),
+                             options_.repeats - cell.repeats.size(), options_.repeats));
+  }
   return success();
 }
 
@@ -199,30 +210,44 @@ Result<void> ReadSweep::run() {
 void ReadSweep::warm_up(size_t index) {
   ReadTier& tier = *tiers_[index];
   if (progress_) progress_->set_note(tier.tier.name + ": warm-up pass");
+  if (plan_ != nullptr && !plan_->begin("warm-up", tier.tier.name + ": warm-up")) {
+    tier.given_up = true;
+    return;
+  }
   ReadSpec pass{.threads = options_.most_threads(), .max_passes = 1};
-  pass.verify = manifest_.facts().checksums && (options_.verify || manifest_.forms() == 0);
-  const std::chrono::nanoseconds limit = time_limit(options_.end);
-  if (!pass.verify && limit.count() != 0) {  // nothing to verify, so a part of a pass is enough
+  pass.verify = warm_up_verifies();
+  if (const std::chrono::nanoseconds limit = warm_up_limit(); limit.count() != 0) {
     pass.max_passes = 0;
     pass.end = Duration{limit};
   }
+  pass.first_pass = tier.passes_started;
   const RunTally tally = team_.run(pass, [&](const ReadSpec& mine) { return tier.engine->run(mine); });
   tier.passes_started += tally.passes;
   for (ReadCell& cell : cells_of(index)) tier.given_up |= judge_run(cell, cells_of(index), tally, options_);
 }
 
+bool ReadSweep::warm_up_verifies() const {
+  return manifest_.facts().checksums && (options_.verify || manifest_.forms() == 0);
+}
+
+// If there is nothing to verify, a part of a pass is enough.
+std::chrono::nanoseconds ReadSweep::warm_up_limit() const {
+  return warm_up_verifies() ? std::chrono::nanoseconds(0) : time_limit(options_.end);
+}
+
 void ReadSweep::repeat_cell(ReadCell& cell, size_t repeat) {
   const size_t index = size_t(&cell - cells_.data());
   const RandomStream random = RandomStream(options_.seed, "arms").substream(repeat);
-  if (repeat == 0 && options_.measure_ceiling) probe_ceiling(cell);
-  if (!options_.measure_baseline) return read_repeat(cell, repeat);
-  if (random.bits(index) % 2 == 0) {
-    baseline_repeat(cell);
-    read_repeat(cell, repeat);
-  } else {
-    read_repeat(cell, repeat);
-    baseline_repeat(cell);
-  }
+  if (repeat == 0 && options_.measure_ceiling && begin_part("ceiling", cell, "ceiling")) probe_ceiling(cell);
+  const std::string number = fmt::format("{} of {}", repeat + 1, options_.repeats);
+  const auto measure_baseline = [&] {
+    if (options_.measure_baseline && begin_part("baseline", cell, "baseline " + number))
+      baseline_repeat(cell);
+  };
+  const bool baseline_is_first = random.bits(index) % 2 == 0;
+  if (baseline_is_first) measure_baseline();
+  if (begin_part("repeats", cell, "repeat " + number)) read_repeat(cell, repeat);
+  if (!baseline_is_first) measure_baseline();
 }
 
 void ReadSweep::read_repeat(ReadCell& cell, size_t repeat) {

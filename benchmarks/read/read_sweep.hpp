@@ -58,6 +58,10 @@ class ReadSweep {
             const ReadOptions& options, Communicator& ranks, Progress* progress = nullptr,
             LiveCsv* live_csv = nullptr, Log warnings = {});
 
+  // Opens the tiers, looks at the speed of each for a moment, and adds the parts of the sweep to the plan.
+  // Then run() does only what the plan allows. Collective. Without this call there is no plan.
+  Result<void> plan_time(TimePlan& plan);
+
   // Measures all cells. Fails if a tier cannot be prepared (ReadTier::open()). If a tier fails later, its
   // cells get a verdict that says why, and the sweep continues with the other tiers. After an interrupt the
   // sweep stops, and cells keep the results they have.
@@ -68,7 +72,15 @@ class ReadSweep {
   const ReadTier& tier(size_t index) const { return *tiers_[index]; }
 
  private:
-  Result<void> open_tier(ReadTier& tier);
+  Result<void> open_tiers();
+  double look(ReadTier& tier, unsigned threads, std::chrono::nanoseconds time);
+  void estimate_pass_times(ReadTier& tier, std::vector<double>& pass_s, double& prepare_s);
+  TimeRange ceiling_time(const ReadTier& tier, unsigned threads, double pass_s, double prepare_s,
+                         bool empties_cache) const;
+  bool begin_part(std::string_view part, const ReadCell& cell, std::string_view what);
+  // The time of the warm-up, if it does not read a whole pass; else 0.
+  std::chrono::nanoseconds warm_up_limit() const;
+  bool warm_up_verifies() const;
   void warm_up(size_t index);
   void repeat_cell(ReadCell& cell, size_t repeat);
   void read_repeat(ReadCell& cell, size_t repeat);
@@ -89,6 +101,7 @@ class ReadSweep {
   const Log warnings_;
   std::vector<std::unique_ptr<ReadTier>> tiers_;
   std::vector<ReadCell> cells_;
+  TimePlan* plan_ = nullptr;
   uint32_t repeats_measured_ = 0;  // how many repeats were reported to the profiler as spans
 };
 

@@ -86,15 +86,17 @@ std::vector<LoopShape> Yardsticks::probe_series(unsigned threads) const {
   return probes;
 }
 
+std::chrono::nanoseconds Yardsticks::first_probe_time() const {
+  return std::clamp<std::chrono::nanoseconds>(options_.min_time / 8, kShortestProbe, kLongestProbe);
+}
+
 void Yardsticks::try_probes(unsigned threads, const MeasureProbe& measure) const {
-  const std::chrono::nanoseconds first_probe_time =
-      std::clamp<std::chrono::nanoseconds>(options_.min_time / 8, kShortestProbe, kLongestProbe);
   std::multimap<double, LoopShape, std::greater<>> by_rate;
   for (const LoopShape& shape : probe_series(threads))
-    by_rate.emplace(measure(shape, first_probe_time), shape);
+    by_rate.emplace(measure(shape, first_probe_time()), shape);
   int measured_again = 0;
   for (const auto& [rate, shape] : by_rate)
-    if (rate > 0 && ++measured_again <= 2) measure(shape, first_probe_time * 3);
+    if (rate > 0 && ++measured_again <= 2) measure(shape, first_probe_time() * 3);
 }
 
 RunTally Yardsticks::probe(const LoopShape& shape, const ReadSpec& spec) {

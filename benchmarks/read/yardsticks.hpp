@@ -33,6 +33,7 @@ class Yardsticks {
   // The probes to try for `threads` clients: those of ceiling_probes(). If the samples are shuffled, none
   // that streams. If ReadOptions::depth is above 1, also one with queues of that depth.
   std::vector<LoopShape> probe_series(unsigned threads) const;
+  std::chrono::nanoseconds first_probe_time() const;  // how long try_probes() measures each probe at first
   // Runs one probe, timed in the same way as the baseline. In the first pass of a queued probe, the threads
   // and the memory are new, which makes it slow. So if that pass is short and more passes may follow, its
   // result is discarded. (Penstock's own reader has a warm-up pass for the same reason.)

@@ -3,7 +3,9 @@
 
 import collections
 import json
+import random
 import signal
+import subprocess
 import time
 import unittest
 
@@ -29,14 +31,8 @@ class BenchTest(RanksTest):
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def assert_clean(self, *stores):
-        """No checkpoint, nothing in the making, and no trace of the ceilings."""
-        self.assertEqual(self.records("checkpoint", "ls", *stores), [])
-        for line in self.records("checkpoint", "status", *stores):
-            self.assertEqual([line[what] for what in ("checkpoints", "bytes", "in_the_making", "quarantined", "trash", "locks")],
-                             [0, 0, 0, 0, 0, []])
-        left = [str(path) for store in stores for path in (self.dir / store).rglob("*")
-                if path.suffix == ".bin" or path.name.startswith("bench-") or path.name == "penstock-ceiling"]
-        self.assertEqual(left, [])
+        """Nothing at all: the bench made the stores and their folders."""
+        self.assertEqual([str(path) for store in stores for path in ((self.dir / store), *(self.dir / store).rglob("*")) if path.exists()], [])
 
     def saved_records(self):
         return penstock_cli.stored(*(self.dir / "penstock-results").glob("*.jsonl"))
@@ -216,6 +212,34 @@ class Stopping(BenchTest):
         self.killed()
         self.bench("slow", "--burst-buffer", "fast", quick=(*QUICK[:-1], 8))
         self.assert_clean("slow", "fast")
+
+    def test_nothing_stays_after_kills_at_random_moments(self):
+        for seed in range(6):
+            process = self.start("checkpoint", "bench", *BOTH, "--payload", "4MiB", "--steps", 40, "--every", 2, "--step-time", "5ms",
+                                 "--arms", ALL, "--seed", seed, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            time.sleep(random.uniform(0.01, 1))
+            process.kill()
+            process.wait()
+        self.bench(*BOTH, "--payload", "2MiB", quick=(*QUICK[2:-1], 99))
+        self.assert_clean("slow", "fast")
+
+    def test_folders_and_stores_of_the_user_stay(self):
+        (self.dir / "slow").mkdir()
+        self.run_cli("checkpoint", "save", "fast", "--payload", "1MiB", "--step", 3, "--run", "mine")
+        before = penstock_cli.tree(self.dir / "fast")
+        self.bench("slow", "--burst-buffer", "other")
+        self.assertEqual(list((self.dir / "slow").iterdir()), [], "the folder was there before")
+        self.bench("fast")
+        after = penstock_cli.tree(self.dir / "fast")
+        self.assertEqual({name for name in after if name != "lock"} - set(before), set())
+        self.assertEqual({name: after[name] for name in before if "mine" in name}, {name: before[name] for name in before if "mine" in name})
+
+    def test_a_store_that_a_user_took_over_stays(self):
+        self.killed()
+        self.run_cli("checkpoint", "save", *BOTH, "--payload", "1MiB", "--step", 3, "--run", "mine")
+        self.bench(*BOTH, quick=(*QUICK[:-1], 8))
+        restored, = self.records("checkpoint", "restore", "slow", "fast")
+        self.assertEqual(restored["run"], "mine")
 
     def test_a_tier_that_fails(self):
         # Two files of the ceiling, the first save, and then:

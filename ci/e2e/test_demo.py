@@ -1,9 +1,14 @@
 """`penstock demo --quick` from outside: it ends with a report, and leaves what it says and nothing else."""
 
+import fcntl
 import json
 import os
 import pathlib
+import random
+import shutil
 import signal
+import struct
+import subprocess
 import time
 import unittest
 
@@ -11,10 +16,25 @@ from messages import message
 import penstock_cli
 
 
-def leftovers():
+WHERE = ("/dev/shm", "/var/tmp", "/tmp")
+
+
+def is_locked(folder):
+    """Whether a process has the lock of a temporary folder."""
+    try:
+        with open(folder / "lock", "r+", encoding="utf-8") as file:
+            fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # without its lock, or removed meanwhile
+    return False
+
+
+def leftovers(*more):
     """What demos left that run no more: somebody else's may run meanwhile."""
-    found = (path for folder in ("/dev/shm", "/var/tmp", "/tmp") for path in pathlib.Path(folder).glob("penstock-demo-*"))
-    return {str(path) for path in found if not pathlib.Path("/proc", path.name.rsplit("-", 1)[1]).exists()}
+    found = (path for folder in (*WHERE, *more) for path in pathlib.Path(folder).glob("penstock-demo-*"))
+    return {str(path) for path in found if not is_locked(path) and path.exists()}
 
 
 class Demo(penstock_cli.CliTest):
@@ -55,7 +75,35 @@ class Demo(penstock_cli.CliTest):
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)
         self.assertEqual(leftovers() - before, set())
-        self.assertFalse(pathlib.Path(self.dir, "demo", "data").exists())
+        self.assertEqual(leftovers(pathlib.Path(self.dir, "demo")) - before, set())
+
+    def test_what_a_killed_demo_left_is_removed_by_the_next(self):
+        out = pathlib.Path(self.dir, "demo")
+        before = leftovers()
+        for _ in range(3):  # at any moment, also while the data are removed
+            process = self.start("demo", "--quick", "--samples", "200", "--progress", "never", "--out", "demo", stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+            time.sleep(random.uniform(0.05, 4))
+            process.kill()
+            process.wait()
+        done = self.run_cli(*self.SMALL, "--out", "demo", expect=None)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertEqual(leftovers(out) - before, set())
+        self.assertEqual({path.name for path in out.iterdir()}, {"report.html", "records", "commands.sh"})
+
+    def test_what_is_kept_is_not_removed_by_the_next_demo(self):
+        self.run_cli(*self.SMALL, "--out", "demo", "--keep-data", "--time-limit", "1h", expect=None)
+        kept = leftovers(pathlib.Path(self.dir, "demo"))
+        ours = {path for path in kept if pathlib.Path(path, "data").exists()}
+        self.addCleanup(lambda: [shutil.rmtree(path, ignore_errors=True) for path in ours])
+        self.assertTrue(ours)
+        self.run_cli(*self.SMALL, "--out", "demo", expect=None)
+        self.assertTrue(all(pathlib.Path(path, "data").exists() for path in ours))
+
+    def test_a_time_limit_leaves_steps_out_or_refuses(self):
+        done = self.run_cli(*self.SMALL, "--out", "demo", "--time-limit", "1s", expect=2)
+        self.assertRegex(done.stderr, r"give --time-limit \d+s")
+        self.assertEqual(leftovers(pathlib.Path(self.dir, "demo")), leftovers())
 
     @unittest.skipIf(penstock_cli.SANITIZED, "one whole demo is enough there")
     def test_json_is_one_object(self):

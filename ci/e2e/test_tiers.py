@@ -138,6 +138,7 @@ class Tiers(penstock_cli.CliTest):
         for name in ("penstock-probe-mine", "penstock-probe-0123abcd", "other"):
             (target / name).mkdir(parents=True)
             (target / name / "file").write_text("x")
+            (target / name / "lock").touch()
             (target / name / ".penstock-tmp-7-1").write_text("of a write that was killed, where there is no O_TMPFILE")
         flags = ("tiers", "--tier", target, "--probe", "--probe-size", "8MiB", "--threads", 1)
         process = self.start(*flags, "--min-time", "1s", "--repeat", "30")
@@ -153,6 +154,14 @@ class Tiers(penstock_cli.CliTest):
         self.assertTrue(alive.exists())
         self.assertIn(alive.name, self.run_cli(*flags, "--min-time", "10ms", "--repeat", 1).stderr)
         self.assertEqual(sorted(folder.name for folder in target.iterdir()), ["other", "penstock-probe-mine"])
+
+    def test_a_folder_without_a_lock_belongs_to_the_user_unless_it_is_empty(self):
+        target = self.dir / "target"
+        for name in ("penstock-probe-0123abcd", "penstock-probe-0123abce"):
+            (target / name).mkdir(parents=True)
+        (target / "penstock-probe-0123abcd" / "file").write_text("x")
+        self.run_cli("tiers", "--tier", target, *self.PROBE, "--threads", 1)
+        self.assertEqual([folder.name for folder in target.iterdir()], ["penstock-probe-0123abcd"])
 
     def test_probe_of_a_full_tier_fails_before_it_writes(self):
         (self.dir / "x").mkdir()

@@ -134,6 +134,11 @@ bool CacheControl::state_is_fixed(CacheState& state) const {
   return false;
 }
 
+bool CacheControl::empties_cache() const {
+  CacheState state = initial_state();
+  return requested_ == CacheRequest::cold && (!state_is_fixed(state) || cold_method_ == ColdMethod::drop);
+}
+
 // Adds up how much of each file is in the page cache. Each helper thread asks the kernel about one file at a
 // time. With `warm_missing`, it reads the file if the kernel does not report it as completely cached, and
 // asks again. A missing file is skipped. After any other error the result is not `verified`.

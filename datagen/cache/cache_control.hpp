@@ -81,6 +81,9 @@ class CacheControl {
   void set_prepares_on_each_rank() { prepares_on_each_rank_ = true; }
   bool prepares_on_each_rank() const { return prepares_on_each_rank_; }
 
+  // Whether prepare() empties the cache for a cold request: false if no preparation can change the state.
+  bool empties_cache() const;
+
   // How many payload bytes were read so far to warm the cache.
   uint64_t warmed_bytes() const { return warmed_bytes_; }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,18 +37,43 @@ class Bench {
         state_(state),
         order_(context.seed, "checkpoint.bench") {}
 
+  // Adds the parts of measure() to the plan. Collective.
+  void plan_time() {
+    const bool is_root = context_.communicator.root();  // the others follow its times
+    const TimeRange slow_s = is_root ? estimate_write_time(setup_.slow(), setup_) : TimeRange{};
+    const TimeRange fast_s =
+        is_root && setup_.fast() != nullptr ? estimate_write_time(*setup_.fast(), setup_) : TimeRange{};
+    TimeRange round;
+    for (const std::string_view arm : setup_.arms) round += saving_time(arm, setup_, slow_s, fast_s);
+    const auto arms = double(setup_.arms.size());
+    run_.plan().add({.name = std::string(kRunsPart),
+                     .asked = setup_.repeat * setup_.arms.size(),
+                     .each = 1 / arms * round,
+                     .least = setup_.arms.size(),
+                     .group = setup_.arms.size()});
+    // Without time for the ceilings of a round, those of the round before apply.
+    run_.plan().add({.name = std::string(kCeilingsPart),
+                     .asked = setup_.repeat,
+                     .each = 2 * (slow_s + fast_s),
+                     .least = 1});
+  }
+
   Result<void> measure() {
     const uint64_t arm_runs = setup_.repeat * setup_.arms.size();
     Progress progress(context_.output.progress && context_.communicator.root(), "checkpoint bench",
                       arm_runs * setup_.steps, "steps");
     for (uint64_t pair = 0; pair < setup_.repeat; ++pair) {
+      const std::string round = fmt::format("{} of {}", pair + 1, setup_.repeat);
       progress.set_note("the ceilings of the tiers");
-      PENSTOCK_TRY(measure_ceilings());
+      if (run_.plan().begin(kCeilingsPart, "ceilings " + round)) PENSTOCK_TRY(measure_ceilings());
       std::vector<std::string_view> arms = setup_.arms;
       for (size_t left = arms.size(); left > 1; --left)
         std::swap(arms[left - 1], arms[order_.below(pair * arms.size() + left, left)]);
-      for (const std::string_view arm : arms) PENSTOCK_TRY(run_arm(arm, pair, progress));
+      for (const std::string_view arm : arms)
+        if (run_.plan().begin(kRunsPart, fmt::format("{} {}", arm, round)))
+          PENSTOCK_TRY(run_arm(arm, pair, progress));
     }
+    run_.plan().end();
     return success();
   }
 
@@ -58,6 +84,9 @@ class Bench {
     PENSTOCK_ASSIGN(const double second, write_ceiling(tier, state_, context_.communicator));
     return std::max(first, second);
   }
+
+  static constexpr std::string_view kRunsPart = "runs";
+  static constexpr std::string_view kCeilingsPart = "ceilings";
 
   Result<void> measure_ceilings() {
     PENSTOCK_ASSIGN(slow_ceiling_, measure_ceiling(setup_.slow()));
@@ -172,6 +201,31 @@ class Bench {
   const std::string suite_ = "checkpoint-" + random_id(8);  // random, so that no other bench has this name
 };
 
+// The locks of begin_bench() on all tiers. The destructor calls end_bench().
+class BenchLocks {
+ public:
+  explicit BenchLocks(const BenchSetup& setup) : setup_(setup) {}
+  ~BenchLocks() {
+    for (size_t i = 0; i < locks_.size(); ++i)
+      if (const Result<void> ended = end_bench(setup_.tiers[i], std::move(locks_[i])); !ended.ok())
+        warn(ended.error().message());
+  }
+  BenchLocks(const BenchLocks&) = delete;
+  BenchLocks& operator=(const BenchLocks&) = delete;
+
+  Result<void> take() {
+    for (const Tier& tier : setup_.tiers) {
+      PENSTOCK_ASSIGN(auto lock, begin_bench(tier));
+      locks_.push_back(std::move(lock));
+    }
+    return success();
+  }
+
+ private:
+  const BenchSetup& setup_;
+  std::vector<std::unique_ptr<Lock>> locks_;
+};
+
 // Removes the runs of killed benches from the stores. Skips a tier that has no store yet.
 Result<void> sweep_dead_runs(const BenchSetup& setup) {
   for (const Tier& tier : setup.tiers) {
@@ -188,6 +242,8 @@ Result<int> run_bench(const CommandContext& context) {
   const BenchSetup& setup = *resolved;
   const auto rank = uint64_t(ranks.rank());
   const SignalsForAll signals(ranks);
+  BenchLocks locks(setup);
+  PENSTOCK_TRY(on_root(ranks, [&] { return locks.take(); }));
   PENSTOCK_TRY(on_root(ranks, [&] { return sweep_dead_runs(setup); }));
   PENSTOCK_ASSIGN(Run run, Run::begin(context));
   for (const Tier& tier : setup.tiers) run.check_tier(tier);
@@ -198,7 +254,10 @@ Result<int> run_bench(const CommandContext& context) {
     PENSTOCK_TRY(ranks.barrier());  // all ranks calibrate together, since they also work together
     PENSTOCK_TRY(all_ok(ranks, setup.burner->calibrate()));
   }
-  const Result<void> measured = Bench(context, setup, run, **state).measure();
+  Bench bench(context, setup, run, **state);
+  bench.plan_time();
+  PENSTOCK_TRY(run.plan().settle("fewer --steps, or a smaller --payload"));
+  const Result<void> measured = bench.measure();
   PENSTOCK_TRY(run.inspect_ranks());
   if (!context.output.json && ranks.root())
     print_text(bench_report(setup, ranks.size(), run.records(), context.output));
@@ -249,6 +308,7 @@ constexpr OptionSpec kBenchOptions[] = {
      .help = "arms to compare, interleaved in random order: direct, burst-buffer, snapshot (copy to memory, "
              "then write) (default: direct, and burst-buffer with --burst-buffer)",
      .group = kTrainingGroup},
+    kTimeLimitOption,
     {.name = "repeat",
      .role = OptionRole::repeat,
      .type = OptionType::integer,

@@ -23,6 +23,7 @@
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/drain_progress.hpp"
 #include "miniapps/checkpoint/store.hpp"
+#include "results/record/time_plan.hpp"
 
 namespace penstock {
 namespace {
@@ -272,6 +273,46 @@ Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Commun
   PENSTOCK_TRY(ranks.all_reduce(std::span(&bytes, 1), Reduction::sum));
   PENSTOCK_TRY(ranks.all_reduce(std::span(&took_s, 1), Reduction::max));
   return took_s > 0 ? double(bytes) / took_s : 0.0;
+}
+
+TimeRange saving_time(std::string_view arm, const BenchSetup& setup, const TimeRange& slow_s,
+                      const TimeRange& fast_s) {
+  constexpr TimeRange kCopiedByte_s{1 / 8e9, 1 / 1e9};  // to copy one byte in memory
+  const double steps_s = double(setup.steps) * std::chrono::duration<double>(setup.step_time).count();
+  const auto saves = double(setup.steps / setup.save_every);
+  const double bytes = double(setup.payload.bytes);
+  const TimeRange steps{steps_s, 1.1 * steps_s};
+  if (arm == kDirectArm) return steps + saves * slow_s;
+  const bool by_snapshot = arm == kSnapshotArm;
+  const TimeRange blocks = saves * (by_snapshot ? bytes * kCopiedByte_s : fast_s);
+  // The drain goes on during the steps, from the first save on, and the last save begins near their end.
+  const double drained_s = steps_s * (saves - 1) / saves;
+  const auto rest_s = [&](double each_s) { return std::max(each_s, saves * each_s - drained_s); };
+  return steps + blocks + TimeRange{rest_s(slow_s.low_s), rest_s(slow_s.high_s)};
+}
+
+TimeRange estimate_write_time(const Tier& tier, const BenchSetup& setup) {
+  constexpr uint64_t kLookBytes = 32U << 20U;
+  constexpr TimeRange kUnknownByte_s{1 / 2e9, 1 / 50e6};
+  constexpr double kFaster = 0.7;
+  constexpr double kSlower = 1.6;
+  const double payload = double(setup.payload.bytes);
+  if (!may_try_speed(tier)) return payload * kUnknownByte_s;
+  Backend& backend = *tier.backend;
+  const std::string name = std::string(kCeilingFolder) + "/look";
+  const std::vector<std::byte> bytes(std::min(kLookBytes, setup.payload.bytes), std::byte{0x5a});
+  const Clock::time_point begin = Clock::now();
+  const auto write = [&]() -> Result<void> {
+    PENSTOCK_ASSIGN(const std::unique_ptr<Writer> writer, backend.create(name, bytes.size()));
+    PENSTOCK_TRY(writer->append(bytes));
+    return writer->publish(Durability::file_and_name);
+  };
+  const Result<void> written = write();
+  const double took_s =
+      seconds_since(begin, Clock::now()) * payload / double(std::max<size_t>(1, bytes.size()));
+  static_cast<void>(backend.names().remove(name));
+  static_cast<void>(backend.names().remove(kCeilingFolder));
+  return written.ok() ? TimeRange{kFaster * took_s, kSlower * took_s} : payload * kUnknownByte_s;
 }
 
 }  // namespace penstock

@@ -8,6 +8,7 @@
 
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/time_range.hpp"
 #include "io_backends/tiers/tier.hpp"
 #include "miniapps/checkpoint/checkpointer.hpp"
 #include "miniapps/checkpoint/payload.hpp"
@@ -41,5 +42,14 @@ Result<SavingRun> run_saving(std::string_view arm, const std::string& name, cons
 // second over all ranks. Each rank writes its files in order, in pieces of 4 MiB, through the back end's
 // Writer alone, and syncs bytes and names. The time is that of the slowest rank. Then the files are removed.
 Result<double> write_ceiling(const Tier& tier, const PayloadState& state, Communicator& ranks);
+
+// The expected time of one run of an arm, in which all bytes of the payload take `slow_s` to the slow tier
+// and `fast_s` to the fast one.
+TimeRange saving_time(std::string_view arm, const BenchSetup& setup, const TimeRange& slow_s,
+                      const TimeRange& fast_s);
+
+// Not collective. Writes some bytes to the tier, which it removes again, and returns how long the whole
+// payload takes at that rate. If nothing can be written, the range is wide.
+TimeRange estimate_write_time(const Tier& tier, const BenchSetup& setup);
 
 }  // namespace penstock

@@ -1,10 +1,10 @@
 // Threads: one thread of the command calls the functions of the header. write_part() and baseline_read()
 // start threads and join them. The writing threads share only the tier's back end and the atomic `next_file`.
-// Lock: the probe's folder has a lock file (ProbeFolder), so that no other probe removes it.
+// Lock: the probe's folder has a lock file (TemporaryFolder), so that no other probe removes it.
 // Memory: each writing thread has a buffer of 1 MiB. Names and errors allocate.
 // Ctrl-C: checked between written pieces of 1 MiB and after each measurement. The probe's folder is removed,
 // as after an error.
-// Crash: the folder remains on the fast tier. sweep_dead_probes() of the next probe removes it, but not on a
+// Crash: the folder remains on the fast tier. sweep_dead_folders() of the next probe removes it, but not on a
 // network file system.
 #include "miniapps/staging/probe_speed.hpp"
 
@@ -27,7 +27,7 @@
 #include "io_backends/core/system/threads.hpp"
 #include "io_backends/core/units.hpp"
 #include "io_backends/files/page_cache.hpp"
-#include "io_backends/tiers/probe_folder.hpp"
+#include "io_backends/tiers/temporary_folder.hpp"
 
 namespace penstock {
 namespace {
@@ -209,8 +209,8 @@ Result<void> write_file(Tier& tier, std::string_view name, uint64_t bytes, Buffe
 
 // Writes files of the mean size of the part `like` to the fast tier, in the same way as `stage apply` writes
 // copies. Adds the seconds per file to write_s.
-Result<SampleList> write_part(Tier& tier, const ProbeFolder& folder, const SampleList& like, size_t number,
-                              const SpeedProbe& probe, std::vector<double>& write_s) {
+Result<SampleList> write_part(Tier& tier, const TemporaryFolder& folder, const SampleList& like,
+                              size_t number, const SpeedProbe& probe, std::vector<double>& write_s) {
   SampleList part;
   const auto bytes = uint64_t(std::round(mean_bytes(like)));
   const uint64_t most_files =
@@ -334,8 +334,8 @@ Result<TierSpeeds> probe_speeds(Tier& slow, Tier& fast, const SessionWork& work,
                       "all files that the session read are empty, so there is nothing to stage");
   PENSTOCK_TRY(check_room(fast, parts));
   TierSpeeds speeds;
-  sweep_dead_probes(fast, probe.log, probe.warn);
-  ProbeFolder folder(fast, probe.warn);
+  sweep_dead_folders(fast, kProbeFolderPrefix, probe.log, probe.warn);
+  TemporaryFolder folder(fast, kProbeFolderPrefix, probe.warn);
   folder.occupy();
   std::vector<SampleList> written_parts;
   for (const SampleList& part : parts) {

@@ -21,6 +21,7 @@
 #include "miniapps/train/train_observers.hpp"
 #include "miniapps/train/train_outcome.hpp"
 #include "miniapps/train/train_team.hpp"
+#include "miniapps/train/train_time.hpp"
 #include "results/record/shared_metrics.hpp"
 
 namespace penstock {
@@ -244,8 +245,9 @@ Result<void> CellRun::measure() {
   PENSTOCK_TRY(cache_.prepare());
   std::vector<TrainingRun> alone_runs;
   const bool measures_alone = !plan_.searches_accelerators && accelerator.computes();
-  const bool before_and_after =
+  bool before_and_after =
       measures_alone && plan_.planned_steps() >= kLeastAloneBatches && cache_.keeps_cache_state();
+  before_and_after = before_and_after && begin_part(plan_, kInputAlonePart, tier_);
   if (before_and_after) {
     PENSTOCK_TRY(run_input_alone(plan_.planned_steps() / 2, 2, alone_runs));
     if (stuck_) return success();
@@ -257,6 +259,7 @@ Result<void> CellRun::measure() {
       return observers_.write_timeline();
     }
     PENSTOCK_TRY(cache_.prepare());
+    if (plan_.time_plan != nullptr) plan_.time_plan->go_on(kTrainingPart);
   }
   cache_.record(trial_);
   PENSTOCK_ASSIGN(const TrainOutcome outcome, train(accelerator));
@@ -265,7 +268,7 @@ Result<void> CellRun::measure() {
   PENSTOCK_TRY(observers_.write_timeline());
   if (stuck_) return success();
   PENSTOCK_TRY(observers_.close_log());
-  if (measures_alone && !outcome.failure && outcome.steps > 0) {
+  if (measures_alone && !outcome.failure && outcome.steps > 0 && begin_part(plan_, kInputAlonePart, tier_)) {
     if (plan_.cache != CacheRequest::asis) PENSTOCK_TRY(cache_.prepare());
     const uint64_t rest_steps = before_and_after ? outcome.steps - outcome.steps / 2 : outcome.steps;
     PENSTOCK_TRY(run_input_alone(rest_steps, before_and_after ? 2 : 1, alone_runs));

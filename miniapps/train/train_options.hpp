@@ -4,6 +4,7 @@
 #include "datagen/corpus/corpus.hpp"
 #include "datagen/staging/overlay.hpp"
 #include "io_backends/core/options.hpp"
+#include "results/record/time_plan.hpp"
 
 namespace penstock {
 
@@ -60,6 +61,7 @@ inline constexpr OptionSpec kTrainOptions[] = {
      .help = "stop after this many batches, over several epochs if needed",
      .group = "Training",
      .at_least = 1},
+    kTimeLimitOption,
     {.name = "batch",
      .role = OptionRole::work,
      .type = OptionType::integer,

@@ -31,6 +31,7 @@
 #include "miniapps/train/miniapp.hpp"
 #include "miniapps/train/step_saving.hpp"
 #include "profiling/spans/span_log.hpp"
+#include "results/record/time_plan.hpp"
 
 namespace penstock {
 
@@ -72,6 +73,7 @@ struct TrainRequest {
   std::string timeline{};              // "" for none; a valid name for timeline_format()
   uint64_t timeline_memory_bytes = 0;
   bool progress = false;
+  TimePlan* time_plan = nullptr;  // which parts of the run are made; null: all
 
   uint64_t described_samples = 0;  // samples that the workload file describes; 0 and "": none
   std::string described_format{};

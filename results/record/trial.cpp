@@ -125,6 +125,15 @@ bool device_of(fs::path path, dev_t& device) {
 
 constexpr std::string_view kInterruptedReason = "stopped before its measurement was complete";
 
+// Returns the function by which all ranks of the job use the numbers of rank 0. Collective.
+TimePlan::FromRoot from_root(Communicator& ranks) {
+  if (ranks.size() == 1) return {};
+  return [&ranks](double value) {
+    const Result<double> of_root = on_root(ranks, [&]() -> Result<double> { return value; });
+    return of_root.ok() ? *of_root : value;  // the next collective call of the command fails as well
+  };
+}
+
 }  // namespace
 
 void Trial::tier(std::string_view role, const Tier& tier) {
@@ -153,7 +162,9 @@ void Trial::fail(const Error& error) {
 }
 
 Run::Run(const CommandContext& context)
-    : context_(context), results_folder_(context.options.text("results")) {}
+    : context_(context),
+      plan_(context, from_root(context.communicator)),
+      results_folder_(context.options.text("results")) {}
 
 Result<Run> Run::begin(const CommandContext& context) {
   Run run(context);
@@ -268,6 +279,7 @@ void Run::add(Trial trial) {
   record.work = work_of(record.parameters);
   if (!warnings_.empty()) record.environment["warnings"] = warnings_;
   if (!rank_records_.empty()) record.environment["ranks"] = rank_records_;
+  if (Json plan = plan_.json(); !plan.is_null()) record.environment["plan"] = std::move(plan);
   if (context_.output.json && root()) {
     print_json(to_json(record));
     std::fflush(stdout);

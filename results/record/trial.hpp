@@ -22,6 +22,7 @@
 #include "io_backends/tiers/tier.hpp"
 #include "results/record/environment.hpp"
 #include "results/record/record.hpp"
+#include "results/record/time_plan.hpp"
 
 namespace penstock {
 
@@ -69,6 +70,10 @@ class Run {
 
   int ranks() const { return context_.communicator.size(); }
 
+  // The time plan of the command. Records that are added after TimePlan::settle() have it as
+  // environment.plan.
+  TimePlan& plan() { return plan_; }
+
   // Makes a trial with this run's command line, seed, labels, environment and parameters.
   Trial trial() const;
   // Takes a finished trial, so that finish() writes its record. With --json, rank 0 prints the record now.
@@ -86,10 +91,10 @@ class Run {
   // ended. Collective.
   Result<void> inspect_ranks();
 
-  // Adds a warning to later records if the results folder is on the same device as this tier. The figures are
-  // not affected, since the record file is written after the measurement. So only the run that makes the
-  // results folder also passes the warning to the context's `warn`.
-  // Also makes the tier one of the context's live_tiers. So the tier must outlive the run.
+  // Adds a remark to later records (environment.warnings) if the results folder is on the same device as this
+  // tier. The figures are not affected, because the record file is written after the measurement. Only a
+  // results folder inside the tier is also a warning: a scan would find the records.
+  // Also makes the tier one of the live_tiers of the context. So the tier must outlive the run.
   // Rank 0 also logs the tier's remarks. add() logs those that came up later, during the measurement.
   void check_tier(const Tier& tier);
 
@@ -112,6 +117,7 @@ class Run {
   void log_remark(const std::string& tier, const std::string& remark);
 
   CommandContext context_;
+  TimePlan plan_;
   std::string results_folder_;
   std::map<std::string, OptionRole> roles_;  // parameter name -> role of its option
   Record prototype_;                         // the fields that all records of the run have in common

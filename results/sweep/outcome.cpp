@@ -239,18 +239,23 @@ void SweepTimes::add_seconds(const SweepTurn& turn) {
   all_seconds_.push_back(seconds);
 }
 
-double SweepTimes::seconds(const SweepCell& cell, double guess) const {
+TimeRange SweepTimes::turn(const SweepCell& cell) const {
+  constexpr double kFaster = 0.85;
+  constexpr double kSlower = 1.2;
+  const auto around = [](double seconds) { return TimeRange{kFaster * seconds, kSlower * seconds}; };
   if (const auto times = cell_seconds_.find(cell.key); times != cell_seconds_.end())
-    return median(times->second);
-  return std::max(median_of_all_, guess);
+    return around(median(times->second));
+  const TimeRange of_all = around(median_of_all_);
+  return {std::max(of_all.low_s, cell.expected.low_s), std::max(of_all.high_s, cell.expected.high_s)};
 }
 
-double least_seconds(const CommandInfo& command, std::span<const std::string> arguments) {
-  const Result<CommandLine> line = parse_command_line(command, arguments, {});
-  if (!line.ok()) return 0;
+namespace {
+
+// The time that the options ask for: each repeat with each number of threads.
+double asked_seconds(const Options& options) {
   double measured_s = 0;
   double repetitions = 1;
-  for (const OptionWord& option : line->options.resolved()) {
+  for (const OptionWord& option : options.resolved()) {
     const auto seconds = [&] {
       const auto duration = parse_duration(option.value);
       return duration.ok() ? std::chrono::duration<double>(*duration).count() : 0.0;
@@ -262,6 +267,33 @@ double least_seconds(const CommandInfo& command, std::span<const std::string> ar
       repetitions *= 1.0 + double(std::count(option.value.begin(), option.value.end(), ','));
   }
   return measured_s * repetitions;
+}
+
+}  // namespace
+
+TimeRange run_time(const CommandInfo& command, std::span<const std::string> arguments,
+                   const CommandContext& context) {
+  constexpr TimeRange kProcessStart{0.05, 0.3};
+  constexpr double kMostOfAsked = 4;    // with warm-up, baseline and ceiling
+  constexpr double kUnknownMost_s = 5;  // beyond that, if nothing else is known
+  const Result<CommandLine> line = parse_command_line(command, arguments, {});
+  if (!line.ok()) return kProcessStart;
+  if (command.expected_time != nullptr) {
+    CommandContext of_run{.options = line->options,
+                          .positionals = line->arguments,
+                          .argv = context.argv,
+                          .command = command.name,
+                          .output = {},
+                          .seed = context.seed,
+                          .communicator = context.communicator,
+                          .metrics = command.metrics,
+                          .findings = command.findings,
+                          .named_tiers = context.named_tiers};
+    if (const Result<TimeRange> expected = command.expected_time(of_run); expected.ok())
+      return *expected + kProcessStart;
+  }
+  const double asked_s = asked_seconds(line->options);
+  return TimeRange{asked_s, kMostOfAsked * asked_s + kUnknownMost_s} + kProcessStart;
 }
 
 std::string rough_duration(double seconds) {

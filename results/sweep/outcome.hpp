@@ -51,13 +51,14 @@ std::string sweep_row_line(const SweepRow& row);  // one line of JSON
 // The exit code of a sweep: 1 if any run failed, otherwise 77 if any was skipped, otherwise 0.
 int sweep_exit_code(const SweepHistory& history);
 
-// Estimates how long a turn of a cell takes, in seconds: the median time of the cell's turns that are done
-// (a turn: plan.hpp). If none is done: the median of all turns of the sweep or `guess`, whichever is larger.
+// Estimates how long a turn of a cell takes (a turn: plan.hpp): about the median time of the cell's turns
+// that are done. If none is done: SweepCell::expected, but at least about the median of all turns of the
+// sweep.
 class SweepTimes {
  public:
   explicit SweepTimes(const SweepHistory& history);
   void add(const SweepTurn& turn);
-  double seconds(const SweepCell& cell, double guess) const;
+  TimeRange turn(const SweepCell& cell) const;
 
  private:
   void add_seconds(const SweepTurn& turn);
@@ -67,9 +68,11 @@ class SweepTimes {
   double median_of_all_ = 0;
 };
 
-// The shortest time in seconds that a run with these arguments can take, calculated from its options; 0 if
-// unknown.
-double least_seconds(const CommandInfo& command, std::span<const std::string> arguments);
+// The expected time of a run with these arguments: what the command itself expects, plus the start of a
+// process. `context` has what is not in the arguments, such as the named tiers. If the command cannot tell,
+// the range is wide, and begins with the time that its options ask for.
+TimeRange run_time(const CommandInfo& command, std::span<const std::string> arguments,
+                   const CommandContext& context);
 
 // A time as rough text: "45 s", "3 min", "1 h 20 min".
 std::string rough_duration(double seconds);

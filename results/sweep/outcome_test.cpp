@@ -123,19 +123,26 @@ TEST(SweepFigures, UseTheCommandsMetricOrTheRequestedOne) {
   EXPECT_FALSE(figures_of(records, "", kReadMetrics)[0].value) << "its number may not be used";
 }
 
-TEST(SweepTimesTest, UsesTheCellsMedianThenTheMedianOfAllThenTheGuess) {
-  const auto cells = outcome_cells(outcome_spec("grid: {threads: [1, 2]}\n"));
+TEST(SweepTimesTest, UsesTheCellsMedianThenTheMedianOfAllThenTheExpectedTime) {
+  auto cells = outcome_cells(outcome_spec("grid: {threads: [1, 2]}\n"));
+  const auto contains = [](const TimeRange& range, double seconds) {
+    return range.low_s <= seconds && seconds <= range.high_s && range.high_s < 1.5 * range.low_s;
+  };
   SweepTimes none{SweepHistory{}};
-  EXPECT_EQ(none.seconds(cells[0], 3), 3);
+  cells[0].expected = {3, 4};
+  EXPECT_EQ(none.turn(cells[0]).high_s, 4);
   SweepHistory history;
   for (uint64_t i = 0; i < 3; ++i)
     history.add(SweepTurn{"threads=1", i, {run_of("a", 1, 1.0 + double(i)), run_of("b", 1, 10)}});
   SweepTimes times(history);
-  EXPECT_EQ(times.seconds(cells[0], 100), 12) << "both arms, one after the other";
-  EXPECT_EQ(times.seconds(cells[1], 3), 12);
-  EXPECT_EQ(times.seconds(cells[1], 100), 100);
+  cells[0].expected = {100, 100};
+  EXPECT_TRUE(contains(times.turn(cells[0]), 12)) << "both arms, one after the other";
+  cells[1].expected = {3, 3};
+  EXPECT_TRUE(contains(times.turn(cells[1]), 12));
+  cells[1].expected = {100, 100};
+  EXPECT_TRUE(contains(times.turn(cells[1]), 100));
   times.add(SweepTurn{"threads=2", 0, {run_of("a", 1, 5)}});
-  EXPECT_EQ(times.seconds(cells[1], 100), 5);
+  EXPECT_TRUE(contains(times.turn(cells[1]), 5));
   EXPECT_EQ(rough_duration(0.2), "1 s");
   EXPECT_EQ(rough_duration(130), "3 min");
   EXPECT_EQ(rough_duration(7300), "2 h 2 min");

@@ -18,6 +18,7 @@
 
 #include "io_backends/core/cli/command.hpp"
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/time_range.hpp"
 #include "results/record/record.hpp"
 #include "results/sweep/spec.hpp"
 
@@ -33,6 +34,8 @@ struct SweepCell {
   // The size of the cell's parallel job; both are 0 for a plain process.
   uint64_t ranks = 0;
   uint64_t nodes = 0;
+  // The expected time of a turn, which counts until one of this cell is done. expect_times() sets it.
+  TimeRange expected{};
 };
 
 // Returns the cells in the grid's order; the last axis changes fastest. Leaves out combinations of ranks and

@@ -168,9 +168,31 @@ TEST(SweepPlan, EachRunHasAWordOfItsOwn) {
   EXPECT_EQ(replace_run("/a-{ru}", "x"), "/a-{ru}");
 }
 
-TEST(SweepPlan, TheLeastTimeIsCalculatedFromTheOptions) {
+TEST(SweepPlan, TheTimeOfARunIsTheCommandsOwnOrFollowsFromTheOptions) {
   const std::vector<std::string> words{"read", "data", "--threads", "1,2", "--min-time", "500ms"};
-  EXPECT_DOUBLE_EQ(least_seconds(kCommand, std::span(words).subspan(1)), 0.5 * 3 * 2);
+  const Options none = Options::parse(OptionTable(), {}, Options::kOnCommandLine).value();
+  const std::unique_ptr<Communicator> single = single_process();
+  const CommandContext context{.options = none,
+                               .positionals = {},
+                               .argv = {},
+                               .command = "sweep",
+                               .output = {},
+                               .communicator = *single};
+  const double asked_s = 0.5 * 3 * 2;
+  const TimeRange guessed = run_time(kCommand, std::span(words).subspan(1), context);
+  EXPECT_GE(guessed.low_s, asked_s);
+  EXPECT_LT(guessed.low_s, asked_s + 1);
+  EXPECT_GT(guessed.high_s, 2 * asked_s) << "with warm-up, baseline and ceiling";
+
+  CommandInfo knows = kCommand;
+  knows.expected_time = [](const CommandContext& run) -> Result<TimeRange> {
+    EXPECT_EQ(run.options.text("threads"), "1,2");
+    EXPECT_EQ(run.positionals.size(), 1U);
+    return TimeRange{100, 200};
+  };
+  const TimeRange known = run_time(knows, std::span(words).subspan(1), context);
+  EXPECT_GE(known.low_s, 100);
+  EXPECT_LT(known.high_s, 201);
 }
 
 TEST(SweepPlan, LaunchersHavePlaceholders) {

@@ -87,12 +87,6 @@ std::vector<std::string> arguments_of_run(const SweepWork& work, size_t arm, uin
   return arguments;
 }
 
-// The shortest time in seconds that a turn can take, calculated from the options of its runs.
-double least_turn_seconds(const SweepWork& work, const SweepCell& cell) {
-  const std::vector<std::string> arguments = run_arguments(work.spec, cell, 0, *work.command);
-  return double(runs_per_turn(work.spec)) * least_seconds(*work.command, std::span(arguments).subspan(1));
-}
-
 // The program that the arm runs: its own, or this program if it names none.
 std::string program_of(const SweepWork& work, size_t arm) {
   const std::vector<SweepArm>& arms = work.spec.arms;
@@ -123,7 +117,7 @@ class Runner {
         state_(state),
         output_(output),
         times_(state.history()),
-        progress_(output.progress, "sweep " + work.spec.name, 0, "turns"),
+        progress_(output.progress && !output.logs_steps, "sweep " + work.spec.name, 0, ""),
         start_(Clock::now()) {}
 
   Result<SweepEnd> run() {
@@ -150,7 +144,7 @@ class Runner {
         const SweepCell& cell = work_.cells[index];
         if (state_.history().has_turn(cell.key, round) || cell_is_settled(cell)) continue;
         if (interrupted()) return std::string(kEndedByInterrupt);
-        if (work_.budget_s && seconds_since(start_) + expected_seconds(cell) > *work_.budget_s)
+        if (work_.budget_s && seconds_since(start_) + times_.turn(cell).middle_s() > *work_.budget_s)
           return std::string(work_.budget_reason);
         PENSTOCK_ASSIGN(const bool turn_done, execute_turn(cell, round));
         if (!turn_done) return std::string(kEndedByInterrupt);
@@ -166,17 +160,17 @@ class Runner {
     return true;
   }
 
-  double expected_seconds(const SweepCell& cell) const {
-    return times_.seconds(cell, least_turn_seconds(work_, cell));
-  }
-
   void show_progress(const SweepCell& cell) {
-    if (!output_.progress) return;
+    if (!output_.progress && !output_.logs_steps) return;
     const SweepHistory& history = state_.history();
     const uint64_t total_turns = history.turns.size() + turns_left(work_, history);
-    progress_.set_note(fmt::format("{} of {}, about {} left; now {}", history.turns.size(),
-                                   count_of(total_turns, "turn"),
-                                   rough_duration(seconds_left(work_, history, times_)), cell.title));
+    const std::string text =
+        fmt::format("turn {} of {}, about {} left: {}", history.turns.size() + 1, total_turns,
+                    rough_duration(time_left(work_, history, times_).middle_s()), cell.title);
+    if (output_.logs_steps)
+      work_.log(fmt::format("sweep {}: {}", work_.spec.name, text));
+    else
+      progress_.set_note(text);
   }
 
   // Runs one turn and enters it in the journal. If this process is asked to stop, it removes the runs of the
@@ -195,10 +189,6 @@ class Runner {
     times_.add(turn);
     // A turn counts only once record_turn() has made it durable.
     PENSTOCK_TRY(state_.record_turn(turn));
-    if (!std::exchange(reported_time_left_, true) && work_.log && !output_.progress)
-      if (const uint64_t left = turns_left(work_, state_.history()); left > 0)
-        work_.log(fmt::format("{} left, about {}", count_of(left, "turn is", "turns are"),
-                              rough_duration(seconds_left(work_, state_.history(), times_))));
     if (output_.json) print_turn(cell, turn);
     return true;
   }
@@ -395,7 +385,6 @@ class Runner {
   std::map<std::string, Tier> watched_tiers_;  // the tiers of finished runs, without back ends
   std::vector<std::shared_ptr<void>> watch_tokens_;
   bool reported_missing_metric_ = false;
-  bool reported_time_left_ = false;
 };
 
 }  // namespace
@@ -423,15 +412,31 @@ uint64_t turns_left(const SweepWork& work, const SweepHistory& history) {
   return remaining_turns;
 }
 
-double seconds_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times) {
-  double seconds = 0;
+TimeRange time_left(const SweepWork& work, const SweepHistory& history, const SweepTimes& times) {
+  TimeRange sum;
   for (const SweepCell& cell : work.cells) {
     if (is_settled(work.spec, turns_of(history, cell))) continue;
-    const double seconds_each = times.seconds(cell, least_turn_seconds(work, cell));
+    const TimeRange each = times.turn(cell);
     for (uint64_t round = 0; round < work.spec.repeats; ++round)
-      if (!history.has_turn(cell.key, round)) seconds += seconds_each;
+      if (!history.has_turn(cell.key, round)) sum += each;
   }
-  return seconds;
+  return sum;
+}
+
+void expect_times(SweepWork& work, const CommandContext& context) {
+  constexpr size_t kMostAsked = 12;
+  const size_t every = (work.cells.size() + kMostAsked - 1) / kMostAsked;
+  for (size_t i = 0; i < work.cells.size(); ++i) {
+    SweepCell& cell = work.cells[i];
+    if (i % every != 0) {
+      cell.expected = work.cells[i - 1].expected;
+      continue;
+    }
+    for (size_t arm = 0; arm < runs_per_turn(work.spec) && !interrupted(); ++arm) {
+      const std::vector<std::string> line = run_arguments(work.spec, cell, arm, *work.command);
+      cell.expected += run_time(*work.command, std::span(line).subspan(1), context);
+    }
+  }
 }
 
 Result<SweepEnd> run_sweep(const SweepWork& work, SweepState& state, const Output& output) {

@@ -13,6 +13,7 @@
 #include "io_backends/core/plugin.hpp"
 #include "io_backends/core/ranks/communicator.hpp"
 #include "io_backends/core/result.hpp"
+#include "io_backends/core/time_range.hpp"
 
 namespace penstock {
 
@@ -27,6 +28,8 @@ struct Output {
   // no program reads it.
   bool groups_digits = false;
   bool progress = false;  // true: show progress (stderr is a terminal, or --progress is `always`)
+  // true: a long command prints a line for each step (stderr is no terminal, and --progress is not `never`)
+  bool logs_steps = false;
 };
 
 struct CommandContext {
@@ -86,6 +89,9 @@ struct CommandInfo {
   // All metrics of the command's records, the most important first: a sweep shows the first metric that a
   // record has.
   std::span<const MetricInfo> metrics = {};
+  // Returns the expected time of a run with these options and arguments. It may read a little of the data,
+  // and changes nothing. Null: the time is unknown.
+  Result<TimeRange> (*expected_time)(const CommandContext& context) = nullptr;
 };
 
 const Registry<CommandInfo>& command_registry();

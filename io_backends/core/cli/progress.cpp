@@ -1,9 +1,9 @@
-// Threads: any thread may call every function, except silence_notes(), which must be called before other
-// threads start.
+// Threads: any thread may call every function, except silence_notes() and
+// show_progress_as_lines(), which must be called before other threads start.
 // Locks: Progress::mutex_ guards note_ and is held during a redraw. Terminal::mutex guards noted_texts and
-// the list of lines. No thread takes one of them while it holds the other. Memory: every print allocates its
-// line. A signal handler must not call these functions. Ctrl-C: this file does not check for a signal. A
-// print may wait for the terminal.
+// the list of lines. No thread takes one of them while it holds the other.
+// Memory: every print allocates its line. A signal handler must not call these functions.
+// Ctrl-C: this file does not check for a signal. A print may wait for the terminal.
 #include "io_backends/core/cli/progress.hpp"
 
 #include <fmt/format.h>
@@ -20,6 +20,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto kRedrawInterval = std::chrono::milliseconds(100);
+// Into a file: a line each second for ten seconds, then one in ten seconds.
+constexpr auto kFirstLineInterval = std::chrono::seconds(1);
+constexpr auto kLineInterval = std::chrono::seconds(10);
 
 int64_t now_ns() {
   return Clock::now().time_since_epoch().count();
@@ -33,7 +36,8 @@ struct Terminal {
   std::atomic<bool> progress_shown{false};  // true: a progress line is on the terminal now
   // true: print nothing, because another rank prints the notes; set before threads start
   bool silent = false;
-  std::mutex mutex;                                // guards `noted_texts` and `lines`
+  bool is_file = false;  // true: stderr cannot erase a line; set before threads start
+  std::mutex mutex;      // guards `noted_texts` and `lines`
   std::set<std::string, std::less<>> noted_texts;  // texts that note_once() has printed
   std::vector<const Progress*> lines;              // all that exist
 
@@ -96,7 +100,7 @@ void Progress::set_note(std::string_view note) {
     std::lock_guard lock(mutex_);
     note_ = note;
   }
-  draw(true);
+  draw(!terminal.is_file);
 }
 
 std::string_view Progress::unit_for(uint64_t count) const {
@@ -106,18 +110,17 @@ std::string_view Progress::unit_for(uint64_t count) const {
 
 void Progress::draw(bool force) {
   const int64_t now = now_ns();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  std::chrono::nanoseconds interval = kRedrawInterval;
+  if (terminal.is_file) interval = seconds < 10 ? kFirstLineInterval : kLineInterval;
   int64_t due_ns = next_draw_ns_.load(std::memory_order_relaxed);
   if (!force && now < due_ns) return;
   // If several threads want to draw at the same time, only one succeeds in this exchange and draws. The
   // others return at once, unless `force` is true: then they draw as well.
-  if (!next_draw_ns_.compare_exchange_strong(due_ns,
-                                             now + std::chrono::nanoseconds(kRedrawInterval).count()) &&
-      !force)
-    return;
+  if (!next_draw_ns_.compare_exchange_strong(due_ns, now + interval.count()) && !force) return;
   std::lock_guard lock(mutex_);
   const uint64_t done_items = done_.load(std::memory_order_relaxed);
-  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  std::string line = fmt::format("{}{}: ", kEraseLine, title_);
+  std::string line = fmt::format("{}{}: ", terminal.is_file ? "penstock: " : kEraseLine, title_);
   if (total_ > 0) {
     line += fmt::format("{} of {} {}", format_count(done_items), format_count(total_), unit_for(total_));
     line += fmt::format("  {:3.0f}%", 100.0 * double(done_items) / double(total_));
@@ -129,8 +132,9 @@ void Progress::draw(bool force) {
     line += fmt::format("{} {}", format_count(done_items), unit_for(done_items));
   }
   if (!note_.empty()) line += (line.ends_with(": ") ? "" : "  ") + note_;
+  if (terminal.is_file) line += '\n';
   std::fwrite(line.data(), 1, line.size(), stderr);
-  terminal.progress_shown = true;
+  terminal.progress_shown = !terminal.is_file;
 }
 
 void warn(std::string_view text) {
@@ -149,6 +153,9 @@ void note_once(std::string_view text) {
 
 void silence_notes() {
   terminal.silent = true;
+}
+void show_progress_as_lines() {
+  terminal.is_file = true;
 }
 
 }  // namespace penstock

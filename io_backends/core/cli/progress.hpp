@@ -64,5 +64,8 @@ void note_once(std::string_view text);  // prints each text only once in this pr
 // Makes warn(), note() and note_once() print nothing. In a job, all ranks call it except the one that prints
 // for all. Must be called before any other thread starts.
 void silence_notes();
+// For a stderr that is a file or a pipe: from now on Progress prints whole lines, at most one a second, and
+// no control characters. Must be called before any other thread starts.
+void show_progress_as_lines();
 
 }  // namespace penstock

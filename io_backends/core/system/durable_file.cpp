@@ -78,12 +78,49 @@ Result<void> sync_folder(const fs::path& folder) {
   return errno_error(errno, "cannot sync", folder.string());
 }
 
+namespace {
+
+// Writes and syncs the text into a file without a name, which a kill removes, and returns it. Empty if the
+// file system has no such files.
+Result<Fd> write_nameless(const fs::path& folder, std::string_view text, const fs::path& path,
+                          const FileStepHook& hook) {
+  Fd fd(::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
+  if (!fd) return Fd();
+  PENSTOCK_TRY(call_hook(hook, "write"));
+  PENSTOCK_TRY(write_all(fd.get(), text, path));
+  PENSTOCK_TRY(call_hook(hook, "sync"));
+  if (::fsync(fd.get()) != 0) return errno_error(errno, "cannot sync", path.string());
+  return fd;
+}
+
+// Gives a file without a name this name, if it is free. Returns an errno, or 0.
+int link_nameless(const Fd& fd, const fs::path& path) {
+  const std::string opened = "/proc/self/fd/" + std::to_string(fd.get());
+  return ::linkat(AT_FDCWD, opened.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
 // The order of the steps makes the file whole and durable: the bytes are synced before the name exists, and
 // the name is synced last. If a step before the sync of the folder fails, the temporary file is removed.
 Result<void> write_durable_file(const fs::path& folder, const std::string& name, std::string_view text,
                                 bool replace, const FileStepHook& hook) {
-  const fs::path temporary_path = folder / ("." + name + "." + random_id(8) + ".tmp");
+  const fs::path path = folder / name;
   PENSTOCK_TRY(call_hook(hook, "create"));
+  if (!replace) {  // link() replaces nothing
+    PENSTOCK_ASSIGN(const Fd nameless, write_nameless(folder, text, path, hook));
+    if (nameless) {
+      PENSTOCK_TRY(call_hook(hook, "rename"));
+      const int failed = link_nameless(nameless, path);
+      if (failed == EEXIST) return errno_error(failed, "cannot name", path.string());
+      if (failed == 0) {
+        PENSTOCK_TRY(call_hook(hook, "sync_dir"));
+        return sync_folder(folder);
+      }
+      // Without /proc or without hard links the file needs a name from the beginning.
+    }
+  }
+  const fs::path temporary_path = folder / ("." + name + "." + random_id(8) + ".tmp");
   Fd fd(::open(temporary_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!fd) return errno_error(errno, "cannot create", temporary_path.string());
   AtScopeEnd unfinished([&] { ::unlink(temporary_path.c_str()); });
@@ -95,7 +132,6 @@ Result<void> write_durable_file(const fs::path& folder, const std::string& name,
   if (const int failed = fd.close(); failed != 0)
     return errno_error(failed, "cannot close", temporary_path.string());
   PENSTOCK_TRY(call_hook(hook, "rename"));
-  const fs::path path = folder / name;
   const int rename_errno = replace ? (::rename(temporary_path.c_str(), path.c_str()) == 0 ? 0 : errno)
                                    : rename_noreplace(AT_FDCWD, temporary_path.c_str(), path.c_str());
   if (rename_errno != 0) return errno_error(rename_errno, "cannot name", path.string());

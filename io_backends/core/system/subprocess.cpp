@@ -4,25 +4,35 @@
 // Signals: after the first signal that asks this process to stop, the child gets one signal within 250 ms.
 // Usually it gets that signal at once, because the first signal also ends this process's poll(). With
 // kNotSignalled the child gets none.
-// Crash: if this process dies, the child continues.
+// Crash: if this process dies, the child continues, unless it calls end_with_parent().
 #include "io_backends/core/system/subprocess.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <string_view>
 #include <vector>
 
 #include "io_backends/core/system/fd.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
+namespace {
+
+// The environment variable in which run_program() passes its process id to the child.
+constexpr std::string_view kParentVariable = "PENSTOCK_PARENT";
+
+}  // namespace
 
 Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal) {
   // A descriptor that becomes readable when the child ends. Kernels before 5.3 do not have such descriptors;
@@ -51,11 +61,30 @@ Result<int> run_program(std::span<const std::string> argv, bool discard_stdout) 
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   if (discard_stdout) ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string parent = fmt::format("{}={}", kParentVariable, ::getpid());
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!std::string_view(*variable).starts_with(kParentVariable)) environment.push_back(*variable);
+  environment.push_back(parent.data());
+  environment.push_back(nullptr);
   pid_t child = 0;
-  const int spawn_errno = ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+  const int spawn_errno =
+      ::posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environment.data());
   ::posix_spawn_file_actions_destroy(&actions);
   if (spawn_errno != 0) return errno_error(spawn_errno, "cannot run", argv[0]);
   return wait_for_child(child, argv[0]);
+}
+
+void end_with_parent() {
+  const char* const parent = std::getenv(std::string(kParentVariable).c_str());
+  if (parent == nullptr) return;
+  const std::string expected = parent;
+  ::unsetenv(std::string(kParentVariable).c_str());
+  // A program between the two may have passed the variable on.
+  if (std::to_string(::getppid()) != expected) return;
+  ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // The parent may have died just before the call.
+  if (std::to_string(::getppid()) != expected) ::raise(SIGTERM);
 }
 
 Result<std::filesystem::path> this_program() {

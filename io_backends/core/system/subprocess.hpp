@@ -23,6 +23,11 @@ Result<int> run_program(std::span<const std::string> argv, bool discard_stdout =
 inline constexpr int kNotSignalled = -1;
 Result<int> wait_for_child(pid_t child, const std::string& name, int stop_signal = 0);
 
+// For a program that may be started by run_program(): if it is, it gets SIGTERM when the process that called
+// run_program() dies, even if that is killed. So it does not go on to use files that the dead process made.
+// The main program calls it before it starts threads.
+void end_with_parent();
+
 // The path of the running program.
 Result<std::filesystem::path> this_program();
 
