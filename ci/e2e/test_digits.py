@@ -32,7 +32,7 @@ class Digits(penstock_cli.CliTest):
 
     def setUp(self):
         super().setUp()
-        self.run_cli("generate", "imagenet", "--samples", 1500, "--seed", 1, "--set", "median=2KB", "--out", "data")
+        self.run_cli("generate", "imagenet", "--samples", 1500, "--seed", 1, "--set", "median=4KB", "--out", "data")
 
     def test_a_table_has_commas_on_a_terminal_and_none_in_a_pipe(self):
         self.assertIn("1,500", self.on_terminal("describe", "data"))

@@ -140,7 +140,7 @@ class TierGate(SweepTest):
         self.copy("one", "two")
         self.gate("--pairs", 2, "--junit", "gate.xml", "--markdown", "gate.md", expect=3)
         self.assertIn("<testsuite", (self.dir / "gate.xml").read_text(encoding="utf-8"))
-        self.assertIn("payload_bytes_per_s", (self.dir / "gate.md").read_text(encoding="utf-8"))
+        self.assertIn("2 pairs", (self.dir / "gate.md").read_text(encoding="utf-8"))
 
 
 if __name__ == "__main__":
