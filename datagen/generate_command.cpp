@@ -170,8 +170,8 @@ void print_result(const CommandContext& context, const Generation& generation, c
 std::string describe_kept_samples(const Generation& generation, const GenerateResult& result) {
   const uint64_t kept_samples = result.samples_journaled + result.samples_kept;
   if (kept_samples == 0) return "";
-  return fmt::format("{} of {} {} exist; ", format_count(kept_samples),
-                     count_of(generation.state.samples, "sample"), kept_samples == 1 ? "is" : "are");
+  return fmt::format("{} of {} {}; ", format_count(kept_samples),
+                     count_of(generation.state.samples, "sample"), kept_samples == 1 ? "exists" : "exist");
 }
 
 std::string resume_command(const CommandContext& context) {

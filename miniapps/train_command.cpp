@@ -261,8 +261,8 @@ extern const CommandInfo command_train;
 const CommandInfo command_train{
     .name = "train",
     .summary =
-        "runs a mini-app's input pipeline with an emulated accelerator, and reports samples/s and "
-        "accelerator utilization",
+        "run a mini-app's input pipeline with an emulated accelerator; report samples/s and accelerator "
+        "utilization",
     .options = kTrainOptions,
     .run = &run,
     .synopsis =

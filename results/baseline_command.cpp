@@ -104,7 +104,7 @@ Result<int> remove(const CommandContext& context) {
 
 constexpr CommandInfo kSet{
     .name = "baseline set",
-    .summary = "names a set of records as a baseline",
+    .summary = "name a set of records as a baseline",
     .options = kBaselineOptions,
     .run = set,
     .synopsis = "penstock baseline set NAME [RESULTS]...",
@@ -113,7 +113,7 @@ constexpr CommandInfo kSet{
 };
 constexpr CommandInfo kList{
     .name = "baseline list",
-    .summary = "lists baselines, and whether their files are unchanged",
+    .summary = "list baselines, and whether their files are unchanged",
     .options = kBaselineOptions,
     .run = list,
     .synopsis = "penstock baseline list [NAME]...",
@@ -122,7 +122,7 @@ constexpr CommandInfo kList{
 };
 constexpr CommandInfo kRemove{
     .name = "baseline remove",
-    .summary = "removes a baseline name and keeps its records",
+    .summary = "remove a baseline name and keep its records",
     .options = kBaselineOptions,
     .run = remove,
     .synopsis = "penstock baseline remove NAME...",

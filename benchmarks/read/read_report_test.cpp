@@ -126,7 +126,7 @@ TEST_F(ReadReport, TheScalingNoteAppearsOnlyIfRatiosNeedIt) {
   cell_.repeats.push_back(cell_.repeats.front());
   cell_.baseline_samples_per_s = {20, 20};
   EXPECT_EQ(note(cell_.threads), "") << "scaling is 1 by definition";
-  EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling and baseline: medians"));
+  EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling and baseline are medians"));
   cell_.baseline_samples_per_s.clear();
   EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling: medians"));
 }

@@ -154,7 +154,7 @@ json.dump({}, sys.stdout)"""
         read = self.records("read", "good", "--manifest", "good.manifest", "--verify", "--threads", 2, "--repeat", 1, "--min-time", "0s",
                             "--no-ceiling", "--no-baseline")[0]
         self.assertEqual(read["verdict"], "ok")
-        for name, words in (("never.h5", "never written"), ("virtual.h5", "virtual"), ("words.h5", "'words' is of a type that is not read"),
+        for name, words in (("never.h5", "never written"), ("virtual.h5", "virtual"), ("words.h5", "'words' is of an unsupported type"),
                             ("classic.nc", "nccopy")):
             folder = self.dir / f"only {name}"
             folder.mkdir()

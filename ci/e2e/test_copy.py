@@ -189,7 +189,7 @@ class Copy(CorpusTest):
         file.write_text("x")
         for below in (file, file / "below", file / "far" / "below"):
             for words in ((), ("--resume",)):
-                self.fails("copy", root, "--to", below, *words, code=2, words=["is a file or below one; --to takes a folder"])
+                self.fails("copy", root, "--to", below, *words, code=2, words=["is a file or below one; --to needs a folder"])
         (self.dir / "link").symlink_to("nowhere")
         for below in ("link", self.dir / "link" / "below"):
             self.fails("copy", root, "--to", below, code=2, words=[f"'{self.dir}/link' is a broken link to 'nowhere'", "--to"])

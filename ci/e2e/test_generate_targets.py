@@ -225,7 +225,7 @@ class Targets(GenerateTest):
         process.kill()
         process.communicate()
         for done in lines:
-            self.assertIn(f"by another 'penstock generate' now (pid {process.pid} host ", done.stderr)
+            self.assertIn(f"another 'penstock generate' (pid {process.pid} host ", done.stderr)
             self.assertIn(message("wait-for-other-process"), done.stderr)
             self.assertNotIn(message("remove-whole-folder"), done.stderr)
         self.assertIn("--resume", self.generate("out", 400, expect=1).stderr)

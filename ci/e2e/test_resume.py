@@ -24,7 +24,7 @@ class Resume(penstock_cli.CliTest):
     def test_what_is_said_to_be_there_is_what_resume_keeps(self):
         for fault, printed in (("publish:enospc@#4", True), ("publish:enospc@#4..", False)):
             done = self.run_cli(*WORDS, "--threads", 1, "--out", f"posix:{self.dir}/full,fail={fault}", expect=1)
-            there = re.search(r"(\d+) of 6 samples (?:is|are) there; go on with", done.stderr)
+            there = re.search(r"(\d+) of 6 samples exists?; to continue", done.stderr)
             self.assertEqual(bool(there), printed, done.stderr)
             self.assertIn(message("how-to-go-on"), done.stderr)
             done = self.run_cli("generate", "climate", "--out", "full", "--resume")

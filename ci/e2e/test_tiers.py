@@ -53,7 +53,7 @@ class Tiers(penstock_cli.CliTest):
             for how in ((), ("--probe",), ("--json",)):
                 done = self.run_cli("tiers", "--tier", word, *how, expect=2)
                 self.assertIn(f"{self.dir}/file", done.stderr)
-                self.assertIn("--tier takes a folder", done.stderr)
+                self.assertIn("--tier needs a folder", done.stderr)
                 self.assertEqual(done.stdout, "")
         self.run_cli("tiers", "--tier", "not-there-yet")
 

@@ -56,7 +56,8 @@ TEST_F(Png, APictureDecoderDistinguishesTheFormats) {
   EXPECT_EQ(decoded.pixels, image.pixels);
   const auto neither = decoder.decode(std::vector<std::byte>(100), decoded);
   ASSERT_FALSE(neither.ok());
-  EXPECT_NE(neither.error().what.find("100 bytes that begin as neither JPEG nor PNG"), std::string::npos)
+  EXPECT_NE(neither.error().what.find("100 bytes that are neither a JPEG nor a PNG picture"),
+            std::string::npos)
       << neither.error().what;
 }
 

@@ -233,7 +233,7 @@ TEST_F(ContentTest, SamplesWithNamesOfPicturesMustDecode) {
   put(noise(3'000, 7), {{0, 3'000}}, ".jpg");
   const Content content = measure("mixed").value();
   EXPECT_EQ(content.pictures.failed_count, 2U);
-  const std::string first = "'object101.PNG' at byte 0: 3000 bytes that begin as neither JPEG nor PNG";
+  const std::string first = "'object101.PNG' at byte 0: 3000 bytes that are neither a JPEG nor a PNG picture";
   EXPECT_NE(content.pictures.first_failure.find(first), std::string::npos) << content.pictures.first_failure;
   EXPECT_EQ(content_json(content)["pictures"]["failure"], content.pictures.first_failure);
   EXPECT_NE(content_text(content, 3, {}).find("2 pictures; the first: " + first), std::string::npos);

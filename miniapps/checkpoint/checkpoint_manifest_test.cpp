@@ -113,7 +113,7 @@ TEST(CheckpointManifest, ContradictingMembersAreCorrupt) {
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files.clear(); }), "rank 0 has no file");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files.pop_back(); }), "rank 1 has no file");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = UINT64_MAX; }), "rank 2 has no file");
-  EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = 1; }), "is of rank 1");
+  EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = 1; }), "belongs to rank 1");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = 0; }), "it has no ranks");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files[1].name = "rank-0.bin"; }), "twice");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { std::swap(m.files[0], m.files[1]); }), "belongs");

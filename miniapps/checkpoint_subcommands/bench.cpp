@@ -338,7 +338,7 @@ constexpr OptionSpec kBenchOptions[] = {
 extern const CommandInfo checkpoint_bench;
 const CommandInfo checkpoint_bench{
     .name = "checkpoint bench",
-    .summary = "measures a training run that saves checkpoints regularly",
+    .summary = "measure a training run that saves checkpoints regularly",
     .options = kBenchOptions,
     .run = &with_locks<run_bench>,
     .synopsis =

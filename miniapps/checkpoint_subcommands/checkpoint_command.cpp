@@ -10,8 +10,7 @@ const Registry<CommandInfo>& checkpoint_registry();
 extern const CommandInfo command_checkpoint;
 const CommandInfo command_checkpoint{
     .name = "checkpoint",
-    .summary =
-        "saves and restores checkpoints through a burst buffer, and reports when each copy became safe",
+    .summary = "save and restore checkpoints through a burst buffer, and report when each copy became safe",
     .synopsis = "penstock checkpoint bench|save|restore|verify|ls|drain|gc|status STORE... [options]",
     .examples = {"penstock checkpoint save /pfs/ckpt --burst-buffer /dev/shm/bb --payload alexnet-adam   # "
                  "reports time to fast and to durable",

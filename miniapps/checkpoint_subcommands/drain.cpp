@@ -265,7 +265,7 @@ constexpr OptionSpec kDrainOptions[] = {
 extern const CommandInfo checkpoint_drain;
 const CommandInfo checkpoint_drain{
     .name = "checkpoint drain",
-    .summary = "copies checkpoints that are only on the fast tier to the slow tier",
+    .summary = "copy checkpoints that are only on the fast tier to the slow tier",
     .options = kDrainOptions,
     .run = &with_locks<run_drain>,
     .synopsis =

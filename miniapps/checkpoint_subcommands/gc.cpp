@@ -189,7 +189,7 @@ constexpr OptionSpec kGcOptions[] = {
 extern const CommandInfo checkpoint_gc;
 const CommandInfo checkpoint_gc{
     .name = "checkpoint gc",
-    .summary = "removes leftovers of killed saves, and old checkpoints",
+    .summary = "remove leftovers of killed saves, and old checkpoints",
     .options = kGcOptions,
     .run = &with_locks<run_gc>,
     .synopsis = "penstock checkpoint gc STORE... [--run NAME] [--keep N] [--keep-fast N]",

@@ -129,7 +129,7 @@ constexpr OptionSpec kLsOptions[] = {kRunOption};
 extern const CommandInfo checkpoint_ls;
 const CommandInfo checkpoint_ls{
     .name = "checkpoint ls",
-    .summary = "lists checkpoints, their tiers, and whether they are durable",
+    .summary = "list checkpoints, their tiers, and whether they are durable",
     .options = kLsOptions,
     .run = &run_ls,
     .synopsis = "penstock checkpoint ls STORE... [--run NAME]",

@@ -235,7 +235,7 @@ constexpr OptionSpec kRestoreOptions[] = {
 extern const CommandInfo checkpoint_restore;
 const CommandInfo checkpoint_restore{
     .name = "checkpoint restore",
-    .summary = "restores the newest intact checkpoint and checks every byte",
+    .summary = "restore the newest intact checkpoint and check every byte",
     .options = kRestoreOptions,
     .run = &with_locks<run_restore>,
     .synopsis = "penstock checkpoint restore STORE... [--run NAME] [--step N] [--to DIR [--replace]]",

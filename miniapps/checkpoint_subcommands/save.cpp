@@ -312,7 +312,7 @@ constexpr OptionSpec kSaveOptions[] = {
 extern const CommandInfo checkpoint_save;
 const CommandInfo checkpoint_save{
     .name = "checkpoint save",
-    .summary = "saves one checkpoint from all ranks",
+    .summary = "save one checkpoint from all ranks",
     .options = kSaveOptions,
     .run = &with_locks<run_save>,
     .synopsis = "penstock checkpoint save STORE... --payload NAME|SIZE | --from DIR [options]",

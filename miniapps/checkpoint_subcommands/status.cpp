@@ -213,7 +213,7 @@ constexpr OptionSpec kStatusOptions[] = {kRunOption};
 extern const CommandInfo checkpoint_status;
 const CommandInfo checkpoint_status{
     .name = "checkpoint status",
-    .summary = "shows stores: durable checkpoints, drain backlog, free space",
+    .summary = "show stores: durable checkpoints, drain backlog, free space",
     .options = kStatusOptions,
     .run = &run_status,
     .synopsis = "penstock checkpoint status STORE... [--run NAME]",

@@ -159,7 +159,7 @@ constexpr OptionSpec kVerifyOptions[] = {kRunOption};
 extern const CommandInfo checkpoint_verify;
 const CommandInfo checkpoint_verify{
     .name = "checkpoint verify",
-    .summary = "reads every checkpoint and checks every byte",
+    .summary = "read every checkpoint and check every byte",
     .options = kVerifyOptions,
     .run = &run_verify,
     .synopsis = "penstock checkpoint verify STORE... [--run NAME]",

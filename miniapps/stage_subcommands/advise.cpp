@@ -267,7 +267,7 @@ constexpr OptionSpec kAdviseOptions[] = {
 extern const CommandInfo stage_advise;
 const CommandInfo stage_advise{
     .name = "stage advise",
-    .summary = "recommends which files of a program to stage on a faster tier, and estimates the gain",
+    .summary = "recommend which files of a program to stage on a faster tier, and estimate the gain",
     .options = kAdviseOptions,
     .run = &run_advise,
     .synopsis = "penstock stage advise SESSION... --slow TIER --fast TIER --capacity SIZE [options]",

@@ -175,7 +175,7 @@ constexpr OptionSpec kApplyOptions[] = {
 extern const CommandInfo stage_apply;
 const CommandInfo stage_apply{
     .name = "stage apply",
-    .summary = "copies the files of a plan to the fast tier and checks them",
+    .summary = "copy the files of a plan to the fast tier and check them",
     .options = kApplyOptions,
     .run = &run_apply,
     .synopsis = "penstock stage apply PLAN [--link-farm DIR] [--threads N]",

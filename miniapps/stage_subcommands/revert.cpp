@@ -106,7 +106,7 @@ constexpr OptionSpec kRevertOptions[] = {
 extern const CommandInfo stage_revert;
 const CommandInfo stage_revert{
     .name = "stage revert",
-    .summary = "removes the copies and links of a plan, except those that were changed since",
+    .summary = "remove the copies and links of a plan, except those that were changed since",
     .options = kRevertOptions,
     .run = &run_revert,
     .synopsis = "penstock stage revert PLAN [--threads N]",

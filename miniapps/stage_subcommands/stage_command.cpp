@@ -8,7 +8,7 @@ const Registry<CommandInfo>& stage_registry();
 extern const CommandInfo command_stage;
 const CommandInfo command_stage{
     .name = "stage",
-    .summary = "recommends files to stage on a faster tier, estimates the gain, and stages them",
+    .summary = "recommend files to stage on a faster tier, estimate the gain, and stage them",
     .synopsis =
         "penstock stage advise SESSION... --slow TIER --fast TIER --capacity SIZE [options] | apply PLAN | "
         "revert PLAN",

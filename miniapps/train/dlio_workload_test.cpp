@@ -177,7 +177,7 @@ TEST_F(DlioWorkloadTest, KeysThatDlioDoesNotReadAreIgnoredAndNamed) {
       "storage: {storage_options: {region: r, access_key_id: k, s3_force_path_style: true}}\n"
       "output: {folder: f, metric: {unit: s}}\ntrain: {computation_time: {mean: 1}}\nevaluation: ~\n");
   ASSERT_TRUE(got.ok()) << got.error().what;
-  EXPECT_TRUE(noted(*got, "ignored, as by DLIO: future.x, reader.gpu_direct, output.metric.unit"));
+  EXPECT_TRUE(noted(*got, "ignored, as in DLIO: future.x, reader.gpu_direct, output.metric.unit"));
 }
 
 TEST_F(DlioWorkloadTest, ReadsWhatHydraComposes) {

@@ -176,21 +176,21 @@
     const moved = (amount) => (running ? `${figure(rate(amount, change.seconds) / rateBytes)} ${rateUnit}` : bytes(amount).join(" "));
     fill("file-table", live.hottest.map((file) => [[visible(file.path)], [moved(file.bytes_read), "number"], [moved(file.bytes_written), "number"],
       [running ? `${figure(rate(file.operations, change.seconds))}/s` : whole(file.operations), "number"]]));
-    get("files-lead").textContent = (running ? `${count(change.files, "file was", "files were")} read, written or looked at in the last ${seconds(change.seconds)}.`
+    get("files-lead").textContent = (running ? `${count(change.files, "file was", "files were")} accessed in the last ${seconds(change.seconds)}.`
                                              : `${count(live.files, "file", "files")} in all.`)
-      + (change.files > live.hottest.length ? ` These are the ${live.hottest.length} that most bytes moved in; the report has all.` : "");
+      + (change.files > live.hottest.length ? ` The table shows the ${live.hottest.length} busiest by bytes; the report lists all.` : "");
     fill("process-table", live.processes.map((process) => [[process.rank === null ? "" : String(process.rank)], [String(process.pid), "number"],
       [visible(process.host)], [visible(process.command)],
       [process.here ? (process.trace ? "every call is kept" : "counted") : "on another machine", process.trace ? "armed" : ""]]));
     get("process-table").closest(".table").hidden = live.processes.length === 0;
-    get("processes-lead").textContent = (running ? `${count(live.process_count, "process runs", "processes run")} now.` : "None runs. The report names those that did.")
-      + (live.process_count > live.processes.length ? ` These are the first ${live.processes.length}.` : "");
+    get("processes-lead").textContent = (running ? `${count(live.process_count, "process is", "processes are")} running.` : "No process is running. The report lists all processes of the session.")
+      + (live.process_count > live.processes.length ? ` The table shows the first ${live.processes.length}.` : "");
   };
 
   const showCharts = (live) => {
     const history = live.history;
-    get("time-lead").textContent = live.running ? "The last ten minutes at most, since this page's server began to look."
-      : live.history_is_exact ? "The whole run; every call was kept." : "The whole run. Not every call was kept: what a thread did to a file is spread evenly from its first call to its last.";
+    get("time-lead").textContent = live.running ? "At most the last ten minutes, since this server started."
+      : live.history_is_exact ? "The whole run; every call was recorded." : "The whole run. Calls were not recorded individually: a thread's operations on a file are spread evenly from its first call to its last.";
     const line = (at, unit) => history.map((point) => rate(point[at], point[1]) / unit);
     const times = history.map((point) => point[0]);
     if (!charts.length) return;
@@ -211,9 +211,9 @@
       return;
     }
     if (!live.looked) return;
-    get("state").textContent = (live.running ? `${count(live.process_count, "process runs", "processes run")}, since ${seconds(live.running_s)}.`
-                                             : `A saved session: nothing runs. It took ${seconds(live.running_s)}.`)
-      + (live.trace.armed ? ` Every call is kept for ${seconds(Math.ceil(live.trace.seconds_left))} more.` : "");
+    get("state").textContent = (live.running ? `${count(live.process_count, "process", "processes")} running, for ${seconds(live.running_s)}.`
+                                             : `A saved session: no process is running. It took ${seconds(live.running_s)}.`)
+      + (live.trace.armed ? ` Every call is recorded for ${seconds(Math.ceil(live.trace.seconds_left))} more.` : "");
     showTiles(live);
     showTables(live);
     showCharts(live);
@@ -231,7 +231,7 @@
       show(live);
       pause = live.running || !live.looked ? 1000 : 5000;
     } catch (problem) {
-      get("state").textContent = problem instanceof TypeError ? "The server does not answer: it has ended, or this machine sleeps." : problem.message;
+      get("state").textContent = problem instanceof TypeError ? "The server does not answer: it has ended, or this machine is suspended." : problem.message;
       pause = 3000;
     }
     timer = setTimeout(look, pause);
@@ -255,12 +255,12 @@
   get("trace").addEventListener("submit", (event) => {
     event.preventDefault();
     const time = Math.round(Number(get("seconds").value));
-    act(`/trace?seconds=${time}`, (trace) => `${count(trace.running, "process keeps", "processes keep")} every call for ${time} s.`);
+    act(`/trace?seconds=${time}`, (trace) => `Recording every call of ${count(trace.running, "process", "processes")} for ${time} s.`);
   });
-  get("disarm").addEventListener("click", () => act("/trace?seconds=0", () => "Calls are only counted again."));
+  get("disarm").addEventListener("click", () => act("/trace?seconds=0", () => "Calls are now only counted."));
   get("snapshot").addEventListener("click", () => {
     say("Copying...");
-    act("/snapshot", (made) => `What was done up to now is in '${visible(made.session)}'.`);
+    act("/snapshot", (made) => `Snapshot written to '${visible(made.session)}'.`);
   });
   for (const [id, path] of [["report", "/report"], ["report-json", "/report.json"], ["download", "/download"]])
     get(id).href = `${path}?token=${encodeURIComponent(token)}`;

@@ -128,7 +128,7 @@ constexpr OptionSpec kAttachOptions[] = {
 extern const CommandInfo profile_attach;
 const CommandInfo profile_attach{
     .name = "profile attach",
-    .summary = "profiles a program that is already running",
+    .summary = "profile a program that is already running",
     .options = kAttachOptions,
     .run = &run_attach,
     .synopsis = "penstock profile attach PID [-o SESSION] [--trace]",

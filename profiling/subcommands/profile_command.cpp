@@ -15,7 +15,7 @@ constexpr std::string_view kFindings[] = {"session", "processes"};
 extern const CommandInfo command_profile;
 const CommandInfo command_profile{
     .name = "profile",
-    .summary = "records all file I/O of any program, per file, and reports how complete the record is",
+    .summary = "record all file I/O of any program, per file, and report how complete the record is",
     .synopsis =
         "penstock profile run -- COMMAND | attach|detach PID | trace on|off | "
         "status|snapshot|serve|report|export|top PID|SESSION",

@@ -61,7 +61,7 @@ Result<int> run_detach(const CommandContext& context) {
 extern const CommandInfo profile_detach;
 const CommandInfo profile_detach{
     .name = "profile detach",
-    .summary = "ends an attach; the program continues as before",
+    .summary = "end an attach; the program continues as before",
     .run = &run_detach,
     .synopsis = "penstock profile detach PID",
     .examples = {"penstock profile detach 4711   # keeps the session"},

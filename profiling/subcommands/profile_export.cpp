@@ -88,7 +88,7 @@ const OptionSpec kExportOptions[] = {
 extern const CommandInfo profile_export;
 const CommandInfo profile_export{
     .name = "profile export",
-    .summary = "converts a session for other tools",
+    .summary = "convert a session for other tools",
     .options = kExportOptions,
     .run = &run_export,
     .synopsis = "penstock profile export --to FORMAT SESSION... -o FILE",

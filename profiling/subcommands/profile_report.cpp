@@ -107,7 +107,7 @@ constexpr OptionSpec kReportOptions[] = {
 extern const CommandInfo profile_report;
 const CommandInfo profile_report{
     .name = "profile report",
-    .summary = "shows a session: bytes, times, access patterns and coverage",
+    .summary = "show a session: bytes, times, access patterns and coverage",
     .options = kReportOptions,
     .run = &run_report,
     .synopsis = "penstock profile report SESSION... [--by WHAT] [--top N] [--html FILE]",

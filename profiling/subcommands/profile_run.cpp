@@ -194,7 +194,7 @@ constexpr OptionSpec kRunOptions[] = {
 extern const CommandInfo profile_run;
 const CommandInfo profile_run{
     .name = "profile run",
-    .summary = "runs a program and profiles it and every process that it starts",
+    .summary = "run a program and profile it and every process that it starts",
     .options = kRunOptions,
     .run = &run_run,
     .synopsis = "penstock profile run [-o SESSION] [--trace] [options] -- COMMAND...",

@@ -116,7 +116,7 @@ constexpr OptionSpec kServeOptions[] = {
 extern const CommandInfo profile_serve;
 const CommandInfo profile_serve{
     .name = "profile serve",
-    .summary = "serves a live page of a session to a browser on this machine",
+    .summary = "serve a live page of a session to a browser on this machine",
     .options = kServeOptions,
     .run = &run_serve,
     .synopsis = "penstock profile serve SESSION|PID [--port N]",

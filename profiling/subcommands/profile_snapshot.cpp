@@ -59,7 +59,7 @@ constexpr OptionSpec kSnapshotOptions[] = {
 extern const CommandInfo profile_snapshot;
 const CommandInfo profile_snapshot{
     .name = "profile snapshot",
-    .summary = "copies the profile so far, while the program continues",
+    .summary = "copy the profile so far, while the program continues",
     .options = kSnapshotOptions,
     .run = &run_snapshot,
     .synopsis = "penstock profile snapshot PID|SESSION [-o SESSION]",

@@ -131,7 +131,7 @@ Result<int> run_status(const CommandContext& context) {
 extern const CommandInfo profile_status;
 const CommandInfo profile_status{
     .name = "profile status",
-    .summary = "shows whether and how processes are profiled",
+    .summary = "show whether and how processes are profiled",
     .run = &run_status,
     .synopsis = "penstock profile status PID|SESSION...",
     .examples = {"penstock profile status 4711   # is it profiled, and how?"},

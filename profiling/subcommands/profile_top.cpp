@@ -115,7 +115,7 @@ constexpr OptionSpec kTopOptions[] = {
 extern const CommandInfo profile_top;
 const CommandInfo profile_top{
     .name = "profile top",
-    .summary = "shows reads and writes live",
+    .summary = "show reads and writes live",
     .options = kTopOptions,
     .run = &run_top,
     .synopsis = "penstock profile top [PID|SESSION]... [--interval TIME] [--once]",

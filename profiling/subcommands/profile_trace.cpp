@@ -150,7 +150,7 @@ constexpr OptionSpec kTraceOptions[] = {
 extern const CommandInfo profile_trace;
 const CommandInfo profile_trace{
     .name = "profile trace",
-    .summary = "starts or stops recording every call of profiled processes",
+    .summary = "start or stop recording every call of profiled processes",
     .options = kTraceOptions,
     .run = &run_trace,
     .synopsis = "penstock profile trace on|off PID|SESSION... [--for TIME] [--rank LIST]",

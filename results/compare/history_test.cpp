@@ -124,7 +124,7 @@ TEST(History, AmongHundredsOfSeriesAChangeIsOnlySuspected) {
   EXPECT_NE(history.rows[0].cell.find("threads 18"), std::string::npos) << history.rows[0].cell;
   EXPECT_FALSE(history.rows[1].suspected);
   ASSERT_EQ(history.remarks.size(), 1U);
-  EXPECT_TRUE(history.remarks[0].starts_with("1 of 300 series would have changed if looked at alone"));
+  EXPECT_TRUE(history.remarks[0].starts_with("1 of 300 series would count as changed if tested alone"));
 }
 
 TEST(History, NeedsRecordsAndMetrics) {

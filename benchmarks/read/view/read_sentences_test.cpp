@@ -54,7 +54,7 @@ TEST(Sentences, RanksWithDifferentRatesAreReported) {
   };
   EXPECT_TRUE(
       has(only_sentence({over_ranks(80, 110)}, "ranks"),
-          "At 2 threads the ranks on pfs lie 30% apart: the slowest at 80.0 MiB/s, the fastest at 110.0"));
+          "At 2 threads the ranks on pfs differ by 30%: the slowest at 80.0 MiB/s, the fastest at 110.0"));
   EXPECT_TRUE(sentence_texts({over_ranks(96, 105)}, "ranks").empty());
   Record uneven = over_ranks(80, 110);
   uneven.parameters["rank_bytes_least"] = 1 << 20;
