@@ -30,8 +30,8 @@ class Describe(CorpusTest):
         os.mkfifo(self.dir / "fifo")
         (self.dir / "to.jpg").symlink_to(root / "cat" / "0001.jpg")
         before = self.tree(root)
-        for file, words in ((root / "cat" / "0001.jpg", ["no manifest", "another file"]), ("notes.txt", ["no manifest"]),
-                            ("fifo", ["no manifest"]), ("to.jpg", ["no manifest"]), (root, ["not the folder"]),
+        for file, words in ((root / "cat" / "0001.jpg", ["not a manifest", "another file"]), ("notes.txt", ["not a manifest"]),
+                            ("fifo", ["not a manifest"]), ("to.jpg", ["not a manifest"]), (root, ["not the folder"]),
                             (root / "cat" / "empty.jpg", ["object of the data set"]),
                             (root / "dog" / ".." / "cat" / "empty.jpg", ["object of the data set"])):
             self.fails("describe", root, "--scan", "--checksum", "--save", file, code=2, words=[file, *words])

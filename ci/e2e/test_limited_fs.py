@@ -109,7 +109,7 @@ class LimitedFs(penstock_cli.CliTest):
                                     (("source", "mount", "--bytes-per-second", "fast"), "fast", 2),
                                     (("source", "mount", "--bytes-per-second"), "needs a value", 2),
                                     (("source", "mount", "--bytes-per-second", "1MB", "--latency", "5"), "--latency", 2),
-                                    (("source", "mount", "third"), "one word too many", 2),
+                                    (("source", "mount", "third"), "unexpected argument", 2),
                                     (("source", "mount", "--speed"), "no option '--speed'", 2),
                                     (("source", "nowhere", "--bytes-per-second", "1MB"), "'nowhere'", 1)):
             with self.subTest(words):

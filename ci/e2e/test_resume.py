@@ -48,7 +48,7 @@ class Resume(penstock_cli.CliTest):
         (self.dir / "data" / kept[0]).write_bytes(b"short")
         self.assertEqual(plan()[:2], (2 * len(kept) - 2, len(kept) - 1))
         shown = " ".join(self.run_cli(*words).stdout.split())
-        self.assertIn(f"kept {2 * len(kept) - 2} samples in {len(kept) - 1} objects", shown)
+        self.assertIn(f"existing {2 * len(kept) - 2} samples in {len(kept) - 1} objects", shown)
         self.assertIn(f"to make {8 - 2 * len(kept)} samples in {4 - len(kept)} objects", shown)
         (self.dir / "data" / kept[0]).write_bytes(before[kept[0]])
         self.assertEqual(tree(self.dir / "data"), before, "nothing is written")
@@ -79,7 +79,7 @@ class Resume(penstock_cli.CliTest):
         self.assertIn(names[0], planned.stderr)
         done = self.run_cli("generate", "climate", "--out", "data", "--resume")
         self.assertIn(f"'{names[0]}'", done.stderr)
-        self.assertIn("2 of its 7 objects", done.stderr)
+        self.assertIn("2 of 7 objects", done.stderr)
         self.assertIn(message("kept-samples", n=4), done.stdout)
         self.assertEqual(tree(self.dir / "data"), before)
         self.run_cli("verify", "data")
@@ -91,7 +91,7 @@ class Resume(penstock_cli.CliTest):
         for target in (victim.name, "nowhere"):  # in circles, and to nothing
             victim.unlink()
             victim.symlink_to(target)
-            self.assertIn("lacks 1 of its 7 objects", self.run_cli(*WORDS, "--out", "data", "--resume").stderr)
+            self.assertIn("1 of 7 objects", self.run_cli(*WORDS, "--out", "data", "--resume").stderr)
             self.assertFalse(victim.is_symlink())
             self.assertEqual(tree(self.dir / "data"), before)
 

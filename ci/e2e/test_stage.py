@@ -129,7 +129,7 @@ class FromProfileToDecision(Stage):
         self.session()
         done = self.run_cli("stage", "advise", "session", "--slow", self.slow_tier, "--fast", self.fast_tier, "--capacity", "1GiB", *BRIEF)
         # Whether the gain is sure is for the machine's noise to say: to stage, or not to.
-        for word in ("read: 60 files", "reported by the program", "slow: ", "fast: ", "policy", "first-come", "-o PLAN"):
+        for word in ("the program read 60 files", "reported by the program", "slow: ", "fast: ", "policy", "first-come", "-o PLAN"):
             self.assertIn(word, done.stdout)
         self.assertRegex(done.stdout, r"(?m)^(stage |don't stage: )")
         self.assertEqual(self.left(), [], "what was measured with is gone")

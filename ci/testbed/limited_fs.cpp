@@ -224,7 +224,7 @@ std::string parse_line(int argc, char** argv, MountRequest& out) {
     } else if (out.mount.empty()) {
       out.mount = word;
     } else {
-      return "'" + std::string(word) + "' is one word too many";
+      return "unexpected argument '" + std::string(word) + "'";
     }
   }
   if (out.mount.empty()) return "needs SOURCE and MOUNT";
