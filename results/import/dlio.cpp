@@ -114,6 +114,8 @@ void import_dlio(const Json& summary, const std::string& id, Imported& found) {
 void add_dlio_overrides(Record& record, std::string_view overrides) {
   // A YAML list of texts: "- ++workload.reader.batch_size=4".
   constexpr std::string_view kWorkload = "workload.";
+  const std::string valid = imported::valid_utf8(overrides);
+  overrides = valid;
   while (!overrides.empty()) {
     std::string_view line = trim(take_part(overrides, '\n'));
     if (!line.starts_with("- ")) continue;

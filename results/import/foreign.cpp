@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "results/import/import_parts.hpp"
 #include "results/import/json_documents.hpp"
 #include "results/record/json_members.hpp"
 
@@ -124,21 +125,22 @@ const Importer* find_importer(std::string_view command) {
 
 std::optional<Imported> import_foreign(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  Imported imported;
+  Imported found;
   bool is_known = false;
   for (const Importer* const importer : kImporters) {
     if (importer->is_text == nullptr || !importer->is_text(text)) continue;
     is_known = true;
-    importer->import_text(text, fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))), imported);
+    importer->import_text(imported::valid_utf8(text),
+                          fmt::format("{:08x}", crc32c(std::as_bytes(std::span(text)))), found);
   }
   std::vector<std::string> faults;
   const std::vector<JsonDocument> documents = json_documents(text, faults);
-  if (import_documents(documents, imported) == 0 && !is_known) return std::nullopt;
+  if (import_documents(documents, found) == 0 && !is_known) return std::nullopt;
   if (!faults.empty())
-    imported.problems.push_back(
+    found.problems.push_back(
         fmt::format("a JSON object is not complete ({}){}; the others are read", faults.front(),
                     faults.size() == 1 ? "" : fmt::format(", and {} more", faults.size() - 1)));
-  return imported;
+  return found;
 }
 
 std::string advice_on_foreign(std::string_view text, std::string_view file) {

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/text.hpp"
 #include "io_backends/core/utc_time.hpp"
 #include "results/record/json_members.hpp"
@@ -36,6 +37,17 @@ std::optional<double> number_of(const Json& object, std::string_view name) {
 
 void add_if_known(Record& record, const MetricInfo& metric, std::optional<double> value, double factor) {
   if (value && std::isfinite(*value * factor)) add_sample(record, metric, *value * factor);
+}
+
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    valid += length == 0 ? std::string_view("\xef\xbf\xbd") : text.substr(0, length);
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return valid;
 }
 
 std::string utc_time(double seconds) {

@@ -25,6 +25,9 @@ std::optional<double> finite_number(std::string_view text);
 std::optional<double> number_of(const Json& object, std::string_view name);
 void add_if_known(Record& record, const MetricInfo& metric, std::optional<double> value, double factor = 1);
 
+// The text with U+FFFD in place of each byte that is not UTF-8. JSON that was parsed has none.
+std::string valid_utf8(std::string_view text);
+
 // Formats a time, given in seconds since 1970, as records write it. "" for a time that cannot be right.
 std::string utc_time(double seconds);
 // The same of a date with an offset: "2026-11-20T10:30:00.123+01:00", "+0100", "Z", or with a blank for the

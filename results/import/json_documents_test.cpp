@@ -93,6 +93,7 @@ TEST(JsonDocuments, AFolderGivesWhatCanBeReadAndCountsTheRest) {
   std::ofstream(dir / "copy.json") << result;
   std::ofstream(dir / "x.csv") << "access,bw(MiB/s),IOPS\n";
   std::ofstream(dir / "y.log") << std::string(3 << 20, 'y');
+  std::ofstream(dir / "z.json") << "{}\n";
   const auto found = read_records(std::span(&dir, 1));
   ASSERT_TRUE(found.ok());
   EXPECT_EQ(found->records.size(), 2U);

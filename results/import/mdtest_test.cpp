@@ -57,6 +57,13 @@ TEST(Mdtest, MoreIterationsAreTheMeanUnlessTheLinesOfEachAreThere) {
       std::vector{500.0});
 }
 
+TEST(Mdtest, BytesThatAreNoUtf8AreReplaced) {
+  std::string text = mdtest_text("1", "   File stat   9.0   9.0   9.0   0.000\n");
+  text.replace(text.find("'-u'"), 4, "'\x80'");
+  const auto records = imported_records(text);
+  EXPECT_EQ(records.at(0).parameters.at("options"), "-n 50 \xef\xbf\xbd");
+}
+
 TEST(Mdtest, RowsOfEarlierVersionsHaveAColon) {
   std::string text =
       mdtest_text("1", "   File creation     :      84.500         84.500         84.500          0.000\n");

@@ -141,9 +141,13 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
     return;
   }
   const std::string advice = advice_on_foreign(text, shell_word(path.string()));
+  const std::string unknown_program = "neither records nor results of " + importable_forms();
   const bool is_broken_json = is_named_json && advice.empty() && !is_json(text);
   if (!is_argument && !is_broken_json) {
-    if (skipped_files_++ == 0) first_skipped_ = path.string() + (advice.empty() ? "" : ": ") + advice;
+    // A log or a table of anything is no result that is missing.
+    if (!is_named_json && advice.empty()) return;
+    if (skipped_files_++ == 0)
+      first_skipped_ = path.string() + ": " + (advice.empty() ? unknown_program : advice);
   } else if (!is_named_json && has_objects(text)) {
     std::istringstream lines(text);
     read_lines(lines, path);
@@ -153,7 +157,7 @@ void RecordReader::read_foreign(std::istream& in, const fs::path& path, bool is_
                 text.empty()      ? "an empty file"
                 : is_broken_json  ? fmt::format("not complete JSON ({})", json_fault(text))
                 : !advice.empty() ? advice
-                                  : "neither records nor results of " + importable_forms());
+                                  : unknown_program);
   }
 }
 
