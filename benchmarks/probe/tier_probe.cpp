@@ -64,9 +64,13 @@ class TierProbe {
 
   // Goes through all probes without measuring, and adds each to the plan.
   void plan(bool may_write) {
+    // Remove the folders of killed probes. One rank of each node does it, because each node may have its own
+    // device.
+    if (may_write && ranks_.rank_on_node() == 0)
+      sweep_dead_folders(tier_, kProbeFolderPrefix, settings_.log, settings_.warn);
     if (may_write && may_try_speed(tier_) && check_free_space().ok()) {
       folder_.occupy();
-      speed_ = estimate_speed(tier_, settings_, folder_.object("look", 0));
+      speed_ = estimate_speed(tier_, settings_, folder_.folder("look"));
     }
     is_planning_ = true;
     static_cast<void>(measure());
@@ -81,10 +85,6 @@ class TierProbe {
   }
 
   Result<std::vector<ProbeCell>> run() {
-    // Remove the folders of killed probes. One rank of each node does it, because each node may have its own
-    // device.
-    if (ranks_.rank_on_node() == 0)
-      sweep_dead_folders(tier_, kProbeFolderPrefix, settings_.log, settings_.warn);
     PENSTOCK_TRY(team_.all_ok(check_free_space()));
     folder_.occupy();
     const Result<void> outcome = measure();

@@ -90,7 +90,8 @@ struct ProbeCell {
 //                                 of this machine. The record has no metric in bytes per second.
 //
 // The probes work in a folder "penstock-probe-<id>" on the tier. It is removed at the end, also after a
-// failure or an interrupt. If the process is killed, the next probe removes the folder, except on a network.
+// failure or an interrupt. If the process is killed, the next plan_probe() removes the folder, except on a
+// network.
 // If the tier lacks space for the large and the small files plus 10%, probe_tier() fails with `no_space`
 // before it writes anything. After an interrupt it returns all cells, with the figures that are measured by
 // then. `note` gets a text about each part before that part starts.
@@ -104,7 +105,7 @@ Result<std::vector<ProbeCell>> probe_tier(Tier& tier, const ProbeSettings& setti
                                           const std::function<void(std::string_view what)>& note);
 
 // Adds the probes of this tier to settings.plan, by their kinds (probe_time.hpp). With `may_write` it first
-// writes a small object, to learn how fast the tier is. Collective.
+// removes the folders of killed probes, and writes a small object to learn how fast the tier is. Collective.
 void plan_probe(Tier& tier, const ProbeSettings& settings, Communicator& ranks, bool may_write);
 
 }  // namespace penstock

@@ -314,6 +314,7 @@ void ReadSweep::baseline_repeat(ReadCell& cell) {
 }
 
 void ReadSweep::probe_ceiling(ReadCell& cell) {
+  cell.has_probes = true;
   ReadTier& tier = *tiers_[cell.tier];
   tier.yardsticks->try_probes(cell.threads, [&](const auto& shape, std::chrono::nanoseconds at_least) {
     if (team_.stopped() || tier.given_up) return 0.0;
@@ -336,8 +337,8 @@ std::optional<RepeatFigures> ReadSweep::measure_repeat(ReadCell& cell, RepeatPla
   return figures;
 }
 
-void ReadSweep::raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const {
-  if (!options_.measure_ceiling || tally.payload_rate() <= cell.ceiling_bytes_per_s) return;
+void ReadSweep::raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) {
+  if (!cell.has_probes || tally.payload_rate() <= cell.ceiling_bytes_per_s) return;
   cell.ceiling_bytes_per_s = tally.payload_rate();
   cell.ceiling_probe = probe;
 }

@@ -31,6 +31,7 @@ struct ReadCell {
   std::vector<RepeatFigures> repeats;
   std::vector<double> baseline_samples_per_s;
   std::string baseline_loop;       // name of the loop of the baseline: "blocking.2"
+  bool has_probes = false;         // whether the probe series of the ceiling was measured
   double ceiling_bytes_per_s = 0;  // rate of the fastest probe or baseline repeat; 0: not measured
   std::string ceiling_probe;       // name of the fastest probe: "queued.2x16"
   Verdict verdict = Verdict::ok;   // the worst verdict that the cell has got so far
@@ -87,7 +88,7 @@ class ReadSweep {
   void baseline_repeat(ReadCell& cell);
   void probe_ceiling(ReadCell& cell);
   std::optional<RepeatFigures> measure_repeat(ReadCell& cell, RepeatPlan plan);
-  void raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe) const;
+  static void raise_ceiling(ReadCell& cell, const RunTally& tally, std::string_view probe);
   std::span<ReadCell> cells_of(size_t tier);
   void log(const std::string& warning);
   void show_repeat(const ReadCell& cell, std::string_view what);

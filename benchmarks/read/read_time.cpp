@@ -97,6 +97,8 @@ void ReadSweep::estimate_pass_times(ReadTier& tier, std::vector<double>& pass_s,
     const double slower = std::sqrt(double(options_.most_threads()) / threads);
     pass_s.push_back(std::max(1e-6, looked_s > 0 ? looked_s : warm_up_s * slower));
   }
+  // Cold, the warm-up pass is like the others with as many threads.
+  if (cold) warm_up_s = (warm_up_s + *std::min_element(pass_s.begin(), pass_s.end())) / 2;
   pass_s.push_back(warm_up_s);
 }
 

@@ -110,7 +110,7 @@ MESSAGES = {
     "make-room-on-tier": "free some space",
     "manifest-right-checksum-but": "has correct checksums, but",
     "mapped-samples-copied": "are copied instead of used in place: --depth is above {n}",
-    "measuring-input-alone": "input alone",
+    "measuring-input-alone": "'s input alone on",
     "median-size-differs": "p50 is {n}, the source says {n2}",
     "member-leaves-archive": "leads outside the archive",
     "metadata-cache-not-dropped": "metadata stays cached",

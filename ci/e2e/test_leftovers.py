@@ -4,6 +4,7 @@ other moments."""
 import os
 import random
 import re
+import shutil
 import subprocess
 import time
 
@@ -24,15 +25,18 @@ class Leftovers(penstock_cli.CliTest):
         names = (re.sub(r"[0-9a-f]{8,}|\d{8}T\d{6}Z", "ID", name) for name in penstock_cli.tree(self.dir))
         return {name for name in names if not name.endswith(".jsonl")}
 
-    def check(self, *command, longest=1.5):
-        """The names after an undisturbed run are those after some killed ones and another run."""
-        self.run_cli(*command)
-        expected = self.names()
+    def kill_some(self, *command, longest):
         for _ in range(KILLS):
             process = self.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(self.random.uniform(0.01, longest))
             process.kill()
             process.wait()
+
+    def check(self, *command, longest=1.5):
+        """The names after an undisturbed run are those after some killed ones and another run."""
+        self.run_cli(*command)
+        expected = self.names()
+        self.kill_some(*command, longest=longest)
         self.run_cli(*command)
         self.assertEqual(self.names(), expected)
 
@@ -45,9 +49,18 @@ class Leftovers(penstock_cli.CliTest):
                    "--cache", "asis", "--seed", 7)
 
     def test_of_a_training(self):
-        self.check("train", "stream", "--data", "data", "--batch", 4, "--steps", 40, "--accelerator", "emulated:step=10ms", "--seed", 7,
+        command = ("train", "stream", "--data", "data", "--batch", 4, "--steps", 40, "--accelerator", "emulated:step=10ms", "--seed", 7,
                    "--checkpoint-every", 5, "--checkpoint-to", "slow", "--burst-buffer", "fast", "--payload", "1MiB", "--keep", 2,
                    "--sample-log", "samples", "--timeline", "run.csv")
+        self.run_cli(*command)
+        expected = self.names()
+        for made in ("slow", "fast"):
+            shutil.rmtree(self.dir / made)
+        self.kill_some(*command, longest=1)
+        self.kill_some(*command, "--resume", longest=1)
+        if self.run_cli(*command, "--resume", expect=None).returncode != 0:  # no checkpoint before the first kill
+            self.run_cli(*command)
+        self.assertEqual(self.names(), expected)
 
     def test_of_a_training_that_saves_after_epochs(self):
         self.run_cli("generate", "cifar10", "--out", "cifar", "--samples", 2000, "--seed", 7)
@@ -57,14 +70,10 @@ class Leftovers(penstock_cli.CliTest):
     def test_of_a_sweep(self):
         (self.dir / "sweep.yaml").write_text("name: s\ncommand: read\nnouns: [data]\nfixed: {min-time: 50ms, repeat: 1}\n"
                                              "grid: {threads: [1, 2]}\nrepeats: 2\nseed: 3\n", encoding="utf-8")
-        command = ("sweep", "sweep.yaml", "--results", "swept")
-        self.run_cli(*command, "--results", "undisturbed")
+        self.run_cli("sweep", "sweep.yaml", "--results", "undisturbed")
         expected = {name.replace("undisturbed", "swept") for name in self.names() if name.startswith("undisturbed")}
-        for _ in range(KILLS):
-            process = self.start(*command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(self.random.uniform(0.01, 1))
-            process.kill()
-            process.wait()
+        command = ("sweep", "sweep.yaml", "--results", "swept")
+        self.kill_some(*command, longest=1)
         self.run_cli(*command)
         self.assertEqual({name for name in self.names() if name.startswith("swept")}, expected)
 

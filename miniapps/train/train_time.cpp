@@ -17,6 +17,7 @@
 #include "io_backends/backend/buffer.hpp"
 #include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 #include "miniapps/pipeline/accelerator.hpp"
 #include "miniapps/train/find_accelerators.hpp"
 
@@ -39,6 +40,19 @@ constexpr uint64_t kFewestAloneBatches = 8;
 
 double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Whether a read of the tier may not return for a long time. The training gives up such a tier after
+// --stall-timeout, but a look could not be given up.
+bool may_hang(const Tier& tier) {
+  constexpr std::chrono::seconds kLongLatency{1};
+  if (tier.facts.network || tier.backend->caps().on_network) return true;
+  const auto spec = parse_tier(tier.spec, kNoNamedTiers);
+  return !spec.ok() || std::any_of(spec->options.begin(), spec->options.end(), [&](const OptionWord& option) {
+    if (option.key != "latency") return false;
+    const auto latency = parse_duration(option.value);
+    return !latency.ok() || *latency >= kLongLatency;
+  });
 }
 
 // What a sample costs one thread that loads it. With FileInput, a sample is a file.
@@ -90,7 +104,7 @@ TimeRange input_seconds(const TrainPlan& plan, const Tier& tier) {
       double(plan.files() != nullptr ? plan.files()->training.files.largest_sample_count() : 1);
   SampleCost cost;
   const auto look = [&]() -> Result<uint64_t> {
-    if (!may_try_speed(tier)) return uint64_t{0};
+    if (!may_try_speed(tier) || may_hang(tier)) return uint64_t{0};
     try {
       return load_some(plan, *tier.backend, cost);
     } catch (const std::bad_alloc&) {
