@@ -351,7 +351,7 @@ class Page(CliTest):
             drawn, all_charts = self.browser.evaluate("""[document.querySelectorAll('figure.chart[data-drawn]').length,
               document.querySelectorAll('figure.chart').length]""")
             self.assertGreater(all_charts, 100)
-            self.assertLess(drawn, 24)
+            self.assertLess(drawn, 48)
         self.browser.evaluate("location.hash = '#record-2777'")
         self.browser.evaluate("""new Promise((done) => {
           const look = () => {

@@ -172,6 +172,20 @@
       return this.chart.x_names?.[this.chart.x.indexOf(x)] ?? tick(x);
     }
 
+    // The names of the ticks; "" for one that would overlap the name before it.
+    namedTicks() {
+      const [low, high] = this.xRange();
+      const width = this.size().width - 90;
+      let end = -Infinity;
+      return this.xs.map((x, i) => {
+        const half = this.chart.x_names[i].length * 4 + 3;
+        const at = ((x - low) / (high - low)) * width;
+        if (at - half < end) return "";
+        end = at + half;
+        return this.chart.x_names[i];
+      });
+    }
+
     // The most rows that a reader scrolls through; all of them are in the CSV.
     static mostRows = 1000;
 
@@ -255,7 +269,7 @@
         },
         axes: [
           { ...axis, label: this.chart.x_label, size: 34,
-            ...(doubles ? { splits: () => this.xs, values: (_, at) => at.map((x) => (this.chart.x_names ? this.chart.x_names[this.xs.indexOf(x)] : tick(Math.round(2 ** x)))) }
+            ...(doubles ? { splits: () => this.xs, values: (_, at) => (this.chart.x_names ? this.namedTicks() : at.map((x) => tick(Math.round(2 ** x)))) }
                         : { values: (_, at) => at.map(tick) }) },
           { ...axis, label: this.chart.y_label, values: (_, at) => at.map((y) => (y === null ? "" : tick(y))),
             size: (_, values) => 18 + 7.4 * Math.max(this.wide() ? 6 : 3, ...(values || []).map((text) => text.length)) },
@@ -434,7 +448,7 @@
   const drawn = new Map();
   const drawChart = (id) => drawn.has(id) || drawn.set(id, new LineChart(charts.get(id)));
   const drawAll = () => charts.forEach((_, id) => drawChart(id));
-  const atOnce = 24;
+  const atOnce = 48;
   if (charts.size <= atOnce) {
     drawAll();
   } else {

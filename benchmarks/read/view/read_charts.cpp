@@ -214,7 +214,7 @@ Chart distribution_chart(const ReadGroup& group, std::vector<std::string>& tiers
   chart.title = "Latency distribution, " + group.title;
   chart.x_label = "share of samples that took at most this long";
   chart.y_label = "ms";
-  chart.x_is_log2 = true;  // 1 / (share of slower samples): equal distances for 90%, 99% and 99.9%
+  chart.x_is_log2 = true;  // faster samples / slower samples: about equal distances for 90%, 99% and 99.9%
   chart.y_is_logarithmic = true;
   chart.summary = chart.title + ", a line for each tier at its fastest thread count";
   std::vector<std::pair<MetricInfo, const char*>> points;
@@ -227,7 +227,7 @@ Chart distribution_chart(const ReadGroup& group, std::vector<std::string>& tiers
       points.push_back(point);
   if (points.size() < 3) return chart;
   for (const auto& [metric, name] : points) {
-    chart.x.push_back(1 / (1 - metric.percent / 100));
+    chart.x.push_back(metric.percent / (100 - metric.percent));
     chart.x_names.emplace_back(name);
   }
   for (const ReadCurve& curve : group.curves) {

@@ -157,7 +157,7 @@ std::string read_section(std::span<const Record> records, PageState& state) {
       "fastest repeat. Dashed: the baseline, a simple loop over the same samples. Dotted: the "
       "ceiling, the highest rate that probes of this tier reached with the same clients. "
       "Dashes and dots: other programs.",
-      state.answers({"tiers", "scaling", "ceiling", "accelerators"}));
+      state.answers({"scaling", "ceiling", "accelerators", "tiers"}));
   for (size_t i = 0; i < groups.size(); ++i) {
     const ReadGroup& group = groups[i];
     std::string body;

@@ -397,30 +397,33 @@ void describe_read(const std::vector<ReadGroup>& groups, const Output& output, s
     for (const ReadCurve& curve : group.curves) describe_offered(group, curve, output, out);
   });
   const std::vector<size_t> order = order_of_importance(groups);
-  const auto for_each_group = [&](const auto& describe) {
-    for (const size_t index : order) {
-      if (groups[index].open_loop) continue;
-      const size_t sentences_before = out.size();
-      describe(groups[index]);
-      link_sentences(group_anchor("reading", index), sentences_before, out);
-    }
-  };
-  const auto for_each_curve = [&](const auto& describe) {
-    for_each_group([&](const ReadGroup& group) {
-      for (const ReadCurve& curve : group.curves) describe(group, curve);
-    });
-  };
-  for_each_group([&](const ReadGroup& group) { describe_tiers(group, output, out); });
+  // The sentences about cold groups come first: they are about the tier, and others about the page cache.
+  for (const bool cold : {true, false}) {
+    const auto for_each_group = [&](const auto& describe) {
+      for (const size_t index : order) {
+        if (groups[index].open_loop || (groups[index].cache == "cold") != cold) continue;
+        const size_t sentences_before = out.size();
+        describe(groups[index]);
+        link_sentences(group_anchor("reading", index), sentences_before, out);
+      }
+    };
+    const auto for_each_curve = [&](const auto& describe) {
+      for_each_group([&](const ReadGroup& group) {
+        for (const ReadCurve& curve : group.curves) describe(group, curve);
+      });
+    };
+    for_each_group([&](const ReadGroup& group) { describe_tiers(group, output, out); });
+    for_each_curve(
+        [&](const ReadGroup& group, const ReadCurve& curve) { describe_scaling(group, curve, out); });
+    for_each_curve(
+        [&](const ReadGroup& group, const ReadCurve& curve) { describe_ceiling(group, curve, output, out); });
+    for_each_curve(
+        [&](const ReadGroup& group, const ReadCurve& curve) { describe_ranks(group, curve, output, out); });
+    for_each_group([&](const ReadGroup& group) { describe_baseline(group, out); });
+    for_each_group([&](const ReadGroup& group) { describe_accelerators(group, out); });
+  }
   describe_labels(groups, out);
   describe_cold_warm(groups, out);
-  for_each_curve(
-      [&](const ReadGroup& group, const ReadCurve& curve) { describe_scaling(group, curve, out); });
-  for_each_curve(
-      [&](const ReadGroup& group, const ReadCurve& curve) { describe_ceiling(group, curve, output, out); });
-  for_each_curve(
-      [&](const ReadGroup& group, const ReadCurve& curve) { describe_ranks(group, curve, output, out); });
-  for_each_group([&](const ReadGroup& group) { describe_baseline(group, out); });
-  for_each_group([&](const ReadGroup& group) { describe_accelerators(group, out); });
 }
 
 }  // namespace penstock::verdicts

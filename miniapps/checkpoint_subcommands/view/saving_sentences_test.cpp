@@ -48,7 +48,7 @@ TEST(SavingSentences, ADurableFastTierIsNotCalledVolatile) {
   Record burst = saving_cell("burst-buffer", 0, {0.5});
   burst.tiers["burst_buffer"]["memory"] = false;
   const std::string text = only_text({saving_cell("direct", 0, {2}), burst}, "saving.block");
-  EXPECT_NE(text.find("through shm holds"), std::string::npos) << text;
+  EXPECT_NE(text.find("through shm blocks"), std::string::npos) << text;
   EXPECT_NE(text.find("from one pair"), std::string::npos) << text;
 }
 
@@ -154,7 +154,7 @@ TEST(SavingSentences, LostWorkAndAdvice) {
     set_samples(record, "wall_s", {wall_s});
     EXPECT_EQ(only_text({record}, "saving.lost").find("a longer run"), std::string::npos) << wall_s;
   }
-  EXPECT_NE(only_text({record}, "saving.advice").find("With a failure every 24.0 h"), std::string::npos);
+  EXPECT_NE(only_text({record}, "saving.advice").find("With one failure in 24.0 h"), std::string::npos);
 }
 
 TEST(SavingSentences, ReportsHowLongSavesBlockedATraining) {

@@ -156,7 +156,7 @@ TEST(Sentences, DlioNextToOursWhereTheyDiffer) {
   run_metric(record, "au_dlio", {0.985});
   EXPECT_FALSE(has(only_sentence({record}, "dlio"), "has a batch as soon"));
   run_metric(record, "au_dlio", {0.81});
-  EXPECT_TRUE(has(only_sentence({record}, "dlio"), "has a batch as soon as it is ready it is 99%."));
+  EXPECT_TRUE(has(only_sentence({record}, "dlio"), "counted from when a batch was ready, AU is 99%."));
 }
 
 TEST(Sentences, WhatGoesByBetweenSteps) {

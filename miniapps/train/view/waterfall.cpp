@@ -93,10 +93,10 @@ Waterfall waterfall_of(const Record& record) {
 std::string waterfall_html(const std::string& title, const Record& record, PageState& state) {
   const Waterfall waterfall = waterfall_of(record);
   if (waterfall.losses.empty()) return "";
-  HtmlTable table(title, {{"", HtmlTable::Kind::words, ""},
+  HtmlTable table(title, {{"part", HtmlTable::Kind::words, ""},
                           {"time", HtmlTable::Kind::number, ""},
-                          {"of the wall", HtmlTable::Kind::number, ""},
-                          {"what is left of it", HtmlTable::Kind::words, ""}});
+                          {"of the wall time", HtmlTable::Kind::number, ""},
+                          {"from left to right: computed, lost", HtmlTable::Kind::words, ""}});
   std::vector<std::vector<std::string>> rows;
   const auto add = [&](const std::string& label, double seconds, double before_s, std::string_view kind) {
     table.row({text(label),
