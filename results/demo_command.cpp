@@ -382,11 +382,11 @@ class Demo {
                          unusable == nullptr || unusable->reason.empty() ? "" : ": " + unusable->reason);
     const double least = *std::min_element(best->samples.begin(), best->samples.end());
     return fmt::format(
-        "Without cache, {} ({}) delivers {} images/s: enough for {} accelerators that each take {:.0f} "
+        "Without cache, {} ({}) delivers {} images/s: enough for {:.0f} accelerators that each take {:.0f} "
         "images/s "
         "(calculated).",
-        tier.name, tier.description, format_number(best->value()),
-        format_number(std::floor(least / kImagesPerS)), kImagesPerS);
+        tier.name, tier.description, format_number(best->value()), std::floor(least / kImagesPerS),
+        kImagesPerS);
   }
 
   void report_end() {

@@ -49,6 +49,8 @@ std::string first_metric(const Record& record, std::span<const MetricInfo> table
 std::vector<std::string> shown_metrics(const Record& record, std::span<const MetricInfo> table) {
   constexpr size_t kMost = 4;
   std::vector<std::string> names{first_metric(record, table)};
+  const auto first = record.metrics.find(names.front());
+  if (first == record.metrics.end() || !first->second.headline) return names;
   for (const MetricInfo& declared : table)
     if (declared.headline && declared.better != Better::neither && declared.unit != "1" &&
         declared.name != names.front() && record.metrics.contains(std::string(declared.name)) &&

@@ -110,17 +110,30 @@ TEST(SweepFigures, UseTheCommandsMetricOrTheRequestedOne) {
   records[0].record = read_cell("fast", 1, "cold", 100);
   records[1].record = read_cell("disk", 1, "cold", 50);
   auto figures = figures_of(records, "", kReadMetrics);
-  ASSERT_EQ(figures.size(), 4U);
+  ASSERT_EQ(figures.size(), 2U);
   EXPECT_EQ(figures[0].metric, "samples_per_s");
-  EXPECT_EQ(figures[1].metric, "payload_bytes_per_s") << "a headline with a unit follows";
-  EXPECT_EQ(figures[1].label, "fast");
-  EXPECT_EQ(figures[2].label, "disk");
+  EXPECT_EQ(figures[0].label, "fast");
+  EXPECT_EQ(figures[1].label, "disk");
   figures = figures_of(std::span(records).first(1), "payload_bytes_per_s", kReadMetrics);
   EXPECT_EQ(figures[0].label, "");
   EXPECT_DOUBLE_EQ(*figures[0].value, 100.0 * 1048576);
   EXPECT_FALSE(figures_of(records, "nothing", kReadMetrics)[0].value);
   records[0].record.verdict = Verdict::not_cold;
   EXPECT_FALSE(figures_of(records, "", kReadMetrics)[0].value) << "its number may not be used";
+}
+
+TEST(SweepFigures, AreAllHeadlinesIfTheFirstMetricIsOne) {
+  static constexpr MetricInfo kTable[] = {{"reads", "B/s", Better::higher, "repeat", kHeadline},
+                                          {"writes", "B/s", Better::higher, "repeat", kHeadline},
+                                          {"files", "1", Better::higher, "repeat", kHeadline},
+                                          {"family.*", "B/s", Better::higher, "repeat", kHeadline}};
+  std::vector<StoredRecord> records(1);
+  for (const char* const name : {"reads", "writes", "files", "family.a"})
+    records[0].record.metrics[name] = {"B/s", Better::higher, "repeat", {1}, true};
+  const auto figures = figures_of(records, "", kTable);
+  ASSERT_EQ(figures.size(), 2U);
+  EXPECT_EQ(figures[0].metric, "reads");
+  EXPECT_EQ(figures[1].metric, "writes");
 }
 
 TEST(SweepTimesTest, UsesTheCellsMedianThenTheMedianOfAllThenTheExpectedTime) {

@@ -25,10 +25,10 @@ const Series* series_of(const Record& record, std::string_view name) {
 }
 
 // Makes the chart's line of `series`: its rate in each interval, in `unit` per second. The line gets `points`
-// points; those after the end of `series` are empty.
+// points; those after the end of `series` are empty, and so is a last interval of unknown length.
 ChartSeries line_of(std::string label, size_t colour, const Series& series, double unit, size_t points) {
   ChartSeries line{std::move(label), colour, Stroke::solid, false, {}, {}, {}};
-  for (const double value : series.values) line.y.emplace_back(value / series.interval_s / unit);
+  for (const double rate : series.rates()) line.y.emplace_back(rate / unit);
   line.y.resize(points);
   return line;
 }
@@ -83,7 +83,7 @@ SavingCharts saving_charts(const SavingRuns& arm, double until_s, std::vector<st
   const Series* const steps = series_of(record, kStepsEnded);
   if (steps == nullptr) return charts;
   charts.steps.title = "Steps, saved " + saved_how(record, arm.arm) + run_note;
-  charts.steps.summary = charts.steps.title + ": where a save holds it there are none";
+  charts.steps.summary = charts.steps.title + ": while a save blocks the training there are none";
   charts.steps.y_label = "steps/s";
   charts.steps.half_height = true;
   charts.steps.x = charts.rates.x;

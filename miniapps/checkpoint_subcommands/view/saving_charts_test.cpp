@@ -30,10 +30,10 @@ TEST(Chart, SavesAreDrawnAsRatesOfBothTiersBelowTheSteps) {
   EXPECT_TRUE(charts.steps.half_height);
   const Json rates = chart_json(charts.rates)["series"];
   ASSERT_EQ(rates.size(), 4U);
-  EXPECT_EQ(rates[0]["y"].dump(), "[0.0,100.0,50.0,null]");
+  EXPECT_EQ(rates[0]["y"].dump(), "[0.0,100.0,null,null]");
   EXPECT_EQ(rates[1]["label"], "disk: ceiling");
-  EXPECT_EQ(rates[2]["y"].dump(), "[200.0,0.0,null,null]");
-  EXPECT_EQ(chart_json(charts.steps)["series"][0]["y"].dump(), "[8.0,0.0,4.0,null]");
+  EXPECT_EQ(rates[2]["y"].dump(), "[200.0,null,null,null]");
+  EXPECT_EQ(chart_json(charts.steps)["series"][0]["y"].dump(), "[8.0,0.0,null,null]");
 }
 
 TEST(Chart, SavesWithAnInvalidIntervalAreNotDrawn) {

@@ -123,10 +123,9 @@ HtmlTable written_table(const SavingGroup& group, const Output& output) {
       if (series == arm.first().series.end() || series->second.interval_s <= 0) continue;
       std::vector<double> rates;
       double total_bytes = 0;
-      for (const double bytes : series->second.values) {
-        total_bytes += bytes;
-        if (bytes > 0) rates.push_back(bytes / series->second.interval_s);
-      }
+      for (const double bytes : series->second.values) total_bytes += bytes;
+      for (const double rate : series->second.rates())
+        if (rate > 0) rates.push_back(rate);
       table.row({saved_how(arm.first(), arm.arm), role_name(arm.first(), role),
                  format_bytes(total_bytes, output), format_rate(median(rates), output),
                  format_rate(percentile(rates, 100), output), format_seconds(series->second.interval_s)});
