@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -15,6 +16,7 @@
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/ranks/collectives.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/tiers/live_tiers.hpp"
 #include "miniapps/checkpoint_subcommands/subcommands.hpp"
 #include "miniapps/train/cell_run.hpp"
 #include "miniapps/train/find_accelerators.hpp"
@@ -168,6 +170,16 @@ Result<int> end_before_training(const CommandContext& context, const Error& erro
   return is_locked ? kRunLocked : kNothingRestorable;
 }
 
+// Makes the tiers of checkpoints visible to --metrics-port while the returned tokens exist.
+std::vector<std::shared_ptr<void>> watch_checkpoint_tiers(const TrainPlan& plan, LiveTiers* live_tiers) {
+  std::vector<std::shared_ptr<void>> tokens;
+  if (live_tiers == nullptr) return tokens;
+  if (plan.saving) tokens.push_back(live_tiers->add(plan.saving->slow));
+  if (plan.saving && plan.saving->fast) tokens.push_back(live_tiers->add(*plan.saving->fast));
+  if (plan.checkpoint_tier) tokens.push_back(live_tiers->add(*plan.checkpoint_tier));
+  return tokens;
+}
+
 Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   const Options& options = context.options;
   std::optional<SignalsForAll> signals;  // destroyed after the plan, whose checkpoints may still drain
@@ -206,6 +218,7 @@ Result<int> train(const CommandContext& context, const MiniAppInfo& app) {
   plan_training_time(plan);
   PENSTOCK_TRY(run.plan().settle("fewer --steps"));
   plan.progress |= run.plan().logs_steps();
+  const std::vector<std::shared_ptr<void>> watched = watch_checkpoint_tiers(plan, context.live_tiers);
   TrainRuns runs(plan, run);
   const Result<bool> measured = measure_all(plan, runs);
   const Result<std::string> written = run.finish();

@@ -114,7 +114,7 @@ MESSAGES = {
     "median-size-differs": "p50 is {n}, the source says {n2}",
     "member-leaves-archive": "leads outside the archive",
     "metadata-cache-not-dropped": "metadata stays cached",
-    "metrics-port-in-use": "--metrics-port {n}: the port is in use",
+    "metrics-port-in-use": "--metrics-port {n}: the port is in use. Choose another one",
     "mmap-keeps-objects-mapped": "keeps objects mapped (keep={n})",
     "model-size-has-no-effect": "model_size has no effect in DLIO",
     "module-not-there": "{name} is neither next to the program nor in",

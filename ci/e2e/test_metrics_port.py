@@ -114,7 +114,8 @@ class MetricsPort(penstock_cli.CliTest):
             "cache: asis}\nrepeats: 8\n", encoding="utf-8")
         commands = {
             "generate": ("generate", "imagenet", "--out", "here=posix:made2,write_limit=2MB/s", "--samples", 400, "--set", "median=12KB"),
-            "train": ("train", "alexnet", "--data", "data", "--steps", 60, "--batch", 8, "--accelerator", "emulated:step=20ms"),
+            "train": ("train", "alexnet", "--data", "data", "--steps", 60, "--batch", 8, "--accelerator", "emulated:step=20ms",
+                      "--checkpoint-every", 20, "--checkpoint-to", "safe=posix:checkpoints", "--payload", "1MiB"),
             "checkpoint bench": ("checkpoint", "bench", "here=posix:slow", "--payload", "1MiB", "--steps", 20, "--every", 5, "--step-time", "10ms",
                                  "--repeat", 4),
             "tiers": ("tiers", "--tier", "here=posix:probed", "--probe", "--probe-size", "8MiB", "--min-time", "50ms", "--repeat", 2, "--cache", "asis"),
@@ -136,6 +137,8 @@ class MetricsPort(penstock_cli.CliTest):
                 self.assertGreater(most["tasks"], 0)
                 if command != "generate":
                     self.assertGreater(most["repeat"], 0)
+                if command == "train":
+                    self.assertGreater(most["written_bytes"], 1 << 20, "tiers of checkpoints are watched, too")
 
     def test_errors_are_counted(self):
         for file in sorted((self.dir / "data").rglob("*.JPEG"))[:3]:

@@ -47,7 +47,9 @@ TEST(LiveMetrics, ProgressCountsWhereItIsTold) {
   progress.advance(3);
   EXPECT_EQ(counter, 3U);
   for (const Progress::Figures& line : Progress::all())
-    if (line.title == "generate") EXPECT_EQ(line.done, 3U);
+    if (line.title == "generate") {
+      EXPECT_EQ(line.done, 3U);
+    }
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ std::string file_name_part(std::string_view words) {
   std::string out;
   while (!words.empty()) {
     std::string_view word = take_part(words, ' ');
+    while (word.ends_with('/')) word.remove_suffix(1);
     const size_t slash = word.rfind('/');
     // Of a path its last part remains, because it differs between machines. "MiB/s" is no path.
     if (slash != std::string_view::npos && word.substr(slash + 1, 1) != "s") word.remove_prefix(slash + 1);
