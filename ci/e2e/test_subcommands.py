@@ -12,12 +12,12 @@ FILTER = "include exclude all"
 # What each took when all subcommands of a command shared one table, and takes for ever; and what came to it since.
 TAKES = {
     "baseline list": "results", "baseline remove": "results", "baseline set": "results",
-    "checkpoint bench": f"{SAVING} {PLACES} seed results label pair steps every step-time burn arms repeat mtbf",
+    "checkpoint bench": f"{SAVING} {PLACES} seed results label pair metrics-port steps every step-time burn arms repeat mtbf",
     "checkpoint drain": f"run {PLACES} timeout read-back keep-fast",
     "checkpoint gc": f"run {PLACES} keep keep-fast",
     "checkpoint ls": f"run {PLACES}",
     "checkpoint restore": f"run {PLACES} step to replace",
-    "checkpoint save": f"run {SAVING} {PLACES} step from seed wait ack-log timeout results label pair",
+    "checkpoint save": f"run {SAVING} {PLACES} step from seed wait ack-log timeout results label pair metrics-port",
     "checkpoint status": f"run {PLACES}",
     "checkpoint verify": f"run {PLACES}",
     "profile attach": "output include exclude trace trace-limit",
