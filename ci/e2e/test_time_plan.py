@@ -205,9 +205,10 @@ class Script(penstock_cli.CliTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         lines = done.stdout.splitlines()
         self.assertGreaterEqual(len(lines), 8)
-        for line in lines[1:-2]:
+        end = next(at for at, line in enumerate(lines) if re.match(r"median error of the middle: \d+% of \d+ commands$", line))
+        self.assertEqual(end, 7, "a line a command")
+        for line in lines[1:end]:
             self.assertRegex(line, r"^ *[\d.]+ to +[\d.]+ +[\d.]+ +\d+%  \w")
-        self.assertRegex(lines[-2], r"median error of the middle: \d+% of \d+ commands")
         self.assertEqual(list(pathlib.Path(self.dir).iterdir()), [])
 
 

@@ -17,6 +17,9 @@ constexpr double kLongCommand_s = 10;  // a plan is printed for commands that ma
 // measurements, and may be a little longer.
 constexpr double kLimitReserve = 1.15;
 
+// To write the records and to end the process.
+constexpr TimeRange kEnd{0.02, 0.3};
+
 // The clock starts when the program is loaded.
 const Clock::time_point process_start = Clock::now();
 
@@ -95,7 +98,7 @@ TimeRange TimePlan::planned_time() const {
 
 void TimePlan::leave_out_until_it_fits(double now_s) {
   for (auto part = parts_.rbegin(); part != parts_.rend(); ++part)
-    while (now_s + planned_time().high_s > *limit_s_ && part->planned > part->least)
+    while (now_s + planned_time().high_s + kEnd.high_s > *limit_s_ && part->planned > part->least)
       part->planned -= std::min(part->group, part->planned - part->least);
 }
 
@@ -103,7 +106,7 @@ Result<void> TimePlan::settle(std::string_view remedy) {
   is_settled_ = true;
   const double now_s = agreed(process_seconds());
   if (limit_s_) leave_out_until_it_fits(now_s);
-  expected_ = TimeRange{now_s, now_s} + planned_time();
+  expected_ = TimeRange{now_s, now_s} + planned_time() + kEnd;
   is_long_ = expected_.high_s > kLongCommand_s;
   if (limit_s_ && expected_.high_s > *limit_s_) {
     std::string list;
