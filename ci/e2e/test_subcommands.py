@@ -12,7 +12,7 @@ FILTER = "include exclude all"
 # What each took when all subcommands of a command shared one table, and takes for ever; and what came to it since.
 TAKES = {
     "baseline list": "results", "baseline remove": "results", "baseline set": "results",
-    "checkpoint bench": f"{SAVING} {PLACES} seed results label pair metrics-port steps every step-time burn arms repeat mtbf",
+    "checkpoint bench": f"{SAVING} {PLACES} seed results label pair metrics-port steps every step-time burn arms repeat time-limit mtbf",
     "checkpoint drain": f"run {PLACES} timeout read-back keep-fast",
     "checkpoint gc": f"run {PLACES} keep keep-fast",
     "checkpoint ls": f"run {PLACES}",
