@@ -51,7 +51,7 @@ MESSAGES = {
     "choose-another-name": "choose another -o",
     "chunk-without-bytes": "chunk {n} has no bytes",
     "chunks-are-filtered": "its chunks are filtered ({name}), and",
-    "comparison-continues": "{done} of {n} pairs are done",
+    "comparison-continues": "continuing the comparison that ended early: {done} of {n} pairs are done",
     "comparison-not-written": "cannot write the comparison",
     "config-of-named-recipe": "whose recipe is '{name}'",
     "config-of-other-recipe": "does not follow the rules of MLPerf",

@@ -29,7 +29,7 @@ class Report(CliTest):
         done = self.report(synthetic.saving_experiment(), "--units", "si")
         self.assertIn("Saving alexnet-adam through fast (volatile) blocks the training 5.00x shorter than straight to disk", done.stdout)
         self.assertIn(message("pairs-range-of-speedup", n=3), done.stdout)
-        self.assertIn("(2 400 and 420.0 MB/s) would allow 5.71x shorter", done.stdout)
+        self.assertIn("(2400 and 420.0 MB/s) would allow 5.71x shorter", done.stdout)
         self.assertIn("drained to disk at 378.0 MB/s, 90% of its ceiling; for 75% of that time", done.stdout)
         self.assertIn(message("checkpoint-slowed-step", n=12), done.stdout)
         for absent in ("skipped", "failed", "ceilings are left out"):

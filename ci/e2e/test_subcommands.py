@@ -117,7 +117,7 @@ class Subcommands(Manuals):
             with self.subTest(subcommand=" ".join(words)):
                 page = (self.folder / "man1" / f"penstock-{'-'.join(words)}.1").read_text(encoding="utf-8").replace("\\-", "-")
                 of_command = (self.folder / "man1" / f"penstock-{words[0]}.1").read_text(encoding="utf-8").replace("\\-", "-")
-                options = set(re.findall(r"\\fB--([a-z-]+)\\fR", page))
+                options = set(re.findall(r"(?m)^(?:\\fB-\w\\fR, )?\\fB--([a-z-]+)\\fR", page))
                 self.assertEqual(options, self.shown(words[0]) | own)
                 self.assertIn(f"\\fBpenstock-{'-'.join(words)}\\fR(1)", of_command)
 

@@ -102,7 +102,7 @@ TEST(Peers, AreNextToTheTierOfTheSameNameAndInATable) {
   EXPECT_EQ(series.colour, chart.series.front().colour) << "of the same tier";
   const std::string page = page_of(records);
   const std::string table = section(page, "peers");
-  for (const char* part : {"fio-3.33", "randread of 128 KiB, depth 8, libaio, direct", ">500.0<", ">4 000<",
+  for (const char* part : {"fio-3.33", "randread of 128 KiB, depth 8, libaio, direct", ">500.0<", ">4,000<",
                            ">2.50<", "fio-3.33 on disk reached 125% of the rate of read at 4 threads"})
     EXPECT_TRUE(has(table, part)) << part << "\n" << table;
   EXPECT_FALSE(has(page, "id=\"other\"")) << "not also elsewhere";
