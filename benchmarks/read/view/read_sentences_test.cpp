@@ -91,8 +91,8 @@ TEST(Sentences, TiersAreComparedAtTheirBestAndAtEveryCommonThreadCount) {
   records[6] = noisy(read_cell("fast", 16, "warm", 1000), 0.9);
   const std::string text = only_sentence(records, "tiers");
   EXPECT_TRUE(has(text,
-                  "fast delivers 2.3x the rate of root, each at its best thread count (2 285 MiB/s at 8 "
-                  "threads, 1 012 MiB/s at 16"));
+                  "fast delivers 2.3x the rate of root, each at its best thread count (2285 MiB/s at 8 "
+                  "threads, 1012 MiB/s at 16"));
   EXPECT_TRUE(has(text, "1.9x at 1, 4.0x at 4, 7.6x at 8 and no clear difference at 16")) << text;
 }
 
@@ -110,8 +110,8 @@ TEST(Sentences, AnOpenLoopReportsWhetherTheTierKeptUp) {
   const std::vector<Record> records{offered(1, 700), offered(4, 999)};
   const auto texts = sentence_texts(records, "offered");
   ASSERT_EQ(texts.size(), 2U);
-  EXPECT_TRUE(has(texts[0], "At 1 000 samples/s disk kept up with 4 threads: 2 ms from when")) << texts[0];
-  EXPECT_TRUE(has(texts[1], "At 1 000 samples/s disk did not keep up with 1 thread: 700.0 samples/s came"))
+  EXPECT_TRUE(has(texts[0], "At 1000 samples/s disk kept up with 4 threads: 2 ms from when")) << texts[0];
+  EXPECT_TRUE(has(texts[1], "At 1000 samples/s disk did not keep up with 1 thread: 700.0 samples/s came"))
       << texts[1];
   EXPECT_TRUE(sentence_texts(records, "scaling").empty()) << "a rate that was given is no limit";
   EXPECT_TRUE(sentence_texts(records, "accelerators").empty());
@@ -214,11 +214,11 @@ TEST(Sentences, TheFastestRowIsComparedWithTheHighestCeilingOfTheTier) {
   EXPECT_EQ(only_sentence({with_ceiling(read_cell("root", 1, "cold", 1000), 1000),
                            with_ceiling(read_cell("root", 4, "cold", 1500), 2000)},
                           "ceiling"),
-            "root reaches 75% of its ceiling of 2 000 MiB/s at 4 threads (cold).");
+            "root reaches 75% of its ceiling of 2000 MiB/s at 4 threads (cold).");
   EXPECT_TRUE(has(only_sentence({with_ceiling(read_cell("root", 1, "cold", 1500), 2000),
                                  with_ceiling(read_cell("root", 4, "cold", 1000), 1000)},
                                 "ceiling"),
-                  "75% of its ceiling of 2 000 MiB/s at 1 thread"));
+                  "75% of its ceiling of 2000 MiB/s at 1 thread"));
 }
 
 TEST(Sentences, DecodingIsNotBlamedOnTheTier) {
@@ -227,7 +227,7 @@ TEST(Sentences, DecodingIsNotBlamedOnTheTier) {
   for (Record* record : {&one, &two}) record->parameters["decode"] = "full";
   EXPECT_EQ(
       only_sentence({one, two}, "ceiling"),
-      "Decoding limits, not root: 100.0 MiB/s at 2 threads; the tier's ceiling of 6 000 MiB/s is 60x that "
+      "Decoding limits, not root: 100.0 MiB/s at 2 threads; the tier's ceiling of 6000 MiB/s is 60x that "
       "(cold; decoding included).");
   EXPECT_TRUE(has(only_sentence({one, two}, "scaling"), "decoding from root still gains"));
   EXPECT_TRUE(sentence_texts({one, two}, "accelerators").empty());
