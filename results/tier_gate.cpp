@@ -18,6 +18,7 @@
 #include "io_backends/core/cli/shell_quoting.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "results/record/record.hpp"
+#include "results/record/time_plan.hpp"
 #include "results/sweep/outcome.hpp"
 #include "results/sweep/prepare.hpp"
 #include "results/sweep/runner.hpp"
