@@ -32,7 +32,7 @@ constexpr OptionSpec kCopyOptions[] = {
      .role = OptionRole::target,
      .type = OptionType::flag,
      .help = "also copy into a folder that contains other files, and replace objects whose content differs; "
-             "never overwrites a different (or partially copied) corpus",
+             "never overwrites another corpus or a partial copy of one",
      .group = "Copy"},
     {.name = "resume",
      .role = OptionRole::work,

@@ -124,7 +124,7 @@ class Copy(CorpusTest):
         other = self.corpus("other", files=3)
         self.fails("copy", other, "--to", to, words=[message("other-corpus-there")])
         self.fails("copy", other, "--to", to, "--replace", words=[message("other-corpus-there"), "--replace works only for folders without a corpus"])
-        self.assertIn(message("other-corpus-there"), " ".join(self.run_cli("copy", "--help").stdout.split()))
+        self.assertIn(message("unfinished-copy"), " ".join(self.run_cli("copy", "--help").stdout.split()))
 
     def test_the_obstacle_is_named(self):
         root = self.corpus()

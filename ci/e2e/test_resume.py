@@ -49,7 +49,7 @@ class Resume(penstock_cli.CliTest):
         self.assertEqual(plan()[:2], (2 * len(kept) - 2, len(kept) - 1))
         shown = " ".join(self.run_cli(*words).stdout.split())
         self.assertIn(f"existing {2 * len(kept) - 2} samples in {len(kept) - 1} objects", shown)
-        self.assertIn(f"to make {8 - 2 * len(kept)} samples in {4 - len(kept)} objects", shown)
+        self.assertIn(f"to generate {8 - 2 * len(kept)} samples in {4 - len(kept)} objects", shown)
         (self.dir / "data" / kept[0]).write_bytes(before[kept[0]])
         self.assertEqual(tree(self.dir / "data"), before, "nothing is written")
         self.assertIn(message("kept-samples", n=2 * len(kept)), self.run_cli("generate", "climate", "--out", "data", "--resume").stdout)

@@ -156,7 +156,7 @@ class Containers(penstock_cli.CliTest):
         self.assertEqual(there, whole)
         refused = self.run_cli("describe", f"{root},fail=read:eacces@#1", "--scan", "--checksum", "--threads", 1, "--save",
                                f"m{failing}", expect=1)
-        self.assertIn("without the 1 object that could not be read", refused.stderr)
+        self.assertIn("would lack the 1 object that could not be read", refused.stderr)
         self.assertEqual(ManifestFile(self.dir / f"m{failing}").checksums, saved.checksums)
         self.assertGreater(failing, 2 * len(whole), "each was read at least twice, and each reading failed once")
 

@@ -157,7 +157,7 @@ TEST_F(CopyTest, RefusesFoldersThatHoldOtherThings) {
   const auto refused = copy_corpus(from, to, {});
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Errc::already_exists);
-  EXPECT_NE(refused.error().what.find("there is 'c0'"), std::string::npos) << refused.error().what;
+  EXPECT_NE(refused.error().what.find("it contains 'c0'"), std::string::npos) << refused.error().what;
   EXPECT_EQ(get(*to.backend, "c0/2.jpg"), "somebody's only copy");
   Tier started = tier(target_ + "-generated");
   put(*started.backend, ".penstock/generate.json", "{}");

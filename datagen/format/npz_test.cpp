@@ -296,7 +296,7 @@ TEST_F(Npz, BytesAfterAnArrayAreLeftOut) {
   EXPECT_EQ(as_text(whole).substr(size_t((*samples)[1].placement.offset), 3), "def");
   const auto cut =
       HeaderBytes().append(npy_header(Element::u8, std::vector<uint64_t>{2, 3})).text("abcde").take();
-  EXPECT_ERRC(Errc::corrupt, ScanFixture("npz").scan(archive({{"x.npy", cut}})), "6 bytes where 5");
+  EXPECT_ERRC(Errc::corrupt, ScanFixture("npz").scan(archive({{"x.npy", cut}})), "6 bytes, and 5 bytes");
 }
 
 // As NumPy does: a member is an array by its first bytes, and "x" is read rather than "x.npy".

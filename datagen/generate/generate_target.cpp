@@ -226,7 +226,7 @@ Result<bool> check_target(Tier& tier, const GenerationState& requested, bool res
   if (found.empty()) return false;
   return occupied_error(tier, fmt::format("is not empty (it contains '{}')", found),
                         resume ? "choose an empty or new folder. If it is a finished data set that lost its "
-                                 "manifest, 'penstock describe' prints how to make a new one"
+                                 "manifest, penstock describe prints how to make a new one"
                                : "choose an empty or new folder");
 }
 

@@ -59,7 +59,7 @@ void record_losses(const SavingFacts& facts, Trial& trial) {
 
 Result<void> check_mtbf(std::chrono::nanoseconds mtbf) {
   if (mtbf.count() > 0) return success();
-  return make_error(Errc::invalid_argument, "--mtbf must be above 0: pass a time, such as 24h");
+  return make_error(Errc::invalid_argument, "--mtbf 0 is too short: pass a time above 0, such as 24h");
 }
 
 void record_saving(const SavingFacts& facts, Trial& trial) {

@@ -108,7 +108,7 @@ Result<uint64_t> evict(std::span<CheckpointStore* const> stores, const std::stri
     // So far only the manifest was checked; the bytes of the files may be wrong.
     if (const Result<void> verified = slow->store->verify(run, *slow->manifest); !verified.ok()) {
       if (!is_data_error(verified.error().code)) return verified.error();
-      warn(fmt::format("{}; the copy on '{}' is kept; to copy it again: {}", verified.error().message(),
+      warn(fmt::format("{}; the copy on '{}' stays; to copy it again: {}", verified.error().message(),
                        fast->store->tier().name,
                        drain_command(fast->store->tier(), slow->store->tier(), run)));
       continue;

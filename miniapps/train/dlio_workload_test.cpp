@@ -303,8 +303,8 @@ TEST_F(DlioWorkloadTest, TakesOlderFilesAndSaysSo) {
 TEST_F(DlioWorkloadTest, RefusesWhatItDoesNotKnow) {
   refused("reader: {batchsize: 3}", "'reader.batch_size'");
   refused("readr: {batch_size: 3}", "readr");
-  refused("reader: {batch_size: 0}", "'reader.batch_size' needs a whole number from 1 on, not '0'");
-  refused("reader: {batch_size: -3}", "from 1 on");
+  refused("reader: {batch_size: 0}", "'reader.batch_size' needs a whole number of at least 1, not '0'");
+  refused("reader: {batch_size: -3}", "of at least 1");
   refused("train: {computation_time: fast}", "a number of seconds");
   refused("train: {computation_time: {mean: 1, type: weibull}}", "normal");
   refused("metric: {au: 90}", "a fraction from 0 to 1");

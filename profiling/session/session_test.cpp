@@ -154,7 +154,7 @@ TEST_F(SessionTest, PathsWithoutASessionAreErrors) {
   const fs::path none[] = {folder_.path() / "none"};
   EXPECT_ERRC(Errc::not_found, open_session(none));
   const fs::path empty[] = {folder_.path()};
-  EXPECT_TRUE(fails_with(Errc::not_found, open_session(empty), "no process"));
+  EXPECT_TRUE(fails_with(Errc::not_found, open_session(empty), "no session file"));
   std::ofstream(folder_.path() / "7-7.session") << "torn";
   EXPECT_ERRC(Errc::corrupt, open_session(empty));
   ASSERT_EQ(::mkfifo((folder_.path() / "8-8.session").c_str(), 0600), 0);

@@ -377,8 +377,9 @@ TEST_F(Hdf5, FilesAfterAUserBlockAreRead) {
 
 TEST_F(Hdf5, CirclesEnd) {
   ScanFixture fixture("hdf5");
-  EXPECT_ERRC(Errc::unsupported, fixture.scan(old_file(96)), "no array");  // the root group contains itself
-  EXPECT_ERRC(Errc::corrupt, fixture.scan(old_file(kHeaderOffset, kContinuationOffset - 24)), "circles");
+  EXPECT_ERRC(Errc::unsupported, fixture.scan(old_file(96)),
+              "no numeric array");  // the root group contains itself
+  EXPECT_ERRC(Errc::corrupt, fixture.scan(old_file(kHeaderOffset, kContinuationOffset - 24)), "in a cycle");
   auto tree = old_file();
   tree[kTreeOffset + 5] = std::byte{1};  // the node has level 1 and is its own child
   tree[kTreeOffset + 32] = static_cast<std::byte>(kTreeOffset);
