@@ -261,9 +261,9 @@ class Words(BenchTest):
                             (("slow", "--on-full-timeout", "-1s"), "on-full-timeout"), (("slow", "--block-for", "1s"), "block-for"),
                             (("slow", "--steps", "1e3"), "steps"), (("slow", "--repeat", -1), "repeat"),
                             (("slow", "--every", 0), "every"), (("slow", "--steps", 0), "steps"), (("slow", "--repeat", 0), "repeat"),
-                            (("slow", "--step", 1), "takes no --step"), (("slow", "--timeout", "1s"), "takes no --timeout"),
-                            (("slow", "--from", "x"), "takes no --from"),
-                            (("slow", "--run", "x"), "takes no --run"), (("slow", "--payload", "nosuch"), "nosuch"),
+                            (("slow", "--step", 1), "has no option --step"), (("slow", "--timeout", "1s"), "has no option --timeout"),
+                            (("slow", "--from", "x"), "has no option --from"),
+                            (("slow", "--run", "x"), "has no option --run"), (("slow", "--payload", "nosuch"), "nosuch"),
                             (("slow", "--keep", 0), "keep"), (("nosuch:/x",), "nosuch")):
             done = self.run_cli("checkpoint", "bench", *args, expect=2)
             self.assertIn(words, done.stderr)
