@@ -264,7 +264,8 @@ std::vector<const Sentence*> leading_sentences(const std::vector<Sentence>& all,
   std::map<std::string_view, size_t> count_by_kind;
   std::vector<std::pair<size_t, const Sentence*>> by_turn;  // how many of its kind come before each sentence
   for (const Sentence& sentence : all)
-    if (sentence.tone == tone) by_turn.emplace_back(count_by_kind[sentence.kind]++, &sentence);
+    if (sentence.tone == tone && !sentence.is_secondary)
+      by_turn.emplace_back(count_by_kind[sentence.kind]++, &sentence);
   // In one array, so that the order of pointers is that of `all`.
   std::sort(by_turn.begin(), by_turn.end());
   by_turn.resize(std::min(by_turn.size(), most));

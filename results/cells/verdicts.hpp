@@ -28,6 +28,8 @@ struct Sentence {
   std::string kind;  // "scaling", "tiers", "prefetch", ...: for tests and for the page's anchors
   std::string text;
   std::string anchor = {};  // id of the sentence's numbers on the report page; "" if they have no id
+  // Another sentence describes a better cell of the same work, so this one is never among the first.
+  bool is_secondary = false;
 };
 
 // The id (target of links) of a group in a section of the report page. For the section "reading" and `index`
@@ -43,7 +45,7 @@ inline constexpr double kCeilingTolerance = 1.02;
 std::vector<Sentence> sentences(std::span<const Record> records, const Output& output);
 
 // The sentences of one tone that are shown first, at most `most`: the first of each kind, then the second of
-// each kind, and so on. They are in the order of `all`.
+// each kind, and so on, without secondary ones. They are in the order of `all`.
 std::vector<const Sentence*> leading_sentences(const std::vector<Sentence>& all, Tone tone, size_t most);
 
 // What the records say in three sentences: what limits, by how much, and what to do. It is that of the first

@@ -53,37 +53,58 @@ std::string describe_corpora(const std::vector<Record>& records, const Output& o
   return verdicts::enumerate(corpora, 3);
 }
 
-// The machines of the records in one line: "bench-1: 8 processors (Some Xeon), 23.5 GiB RAM, Linux 6.1.0".
-// Machines that differ only in their name are listed together, and of different ones the first three.
-std::vector<std::string> machine_texts(const std::vector<Record>& records, const Output& output) {
-  std::vector<std::pair<std::string, std::set<std::string>>> kinds;  // description -> hosts
+// Machines that differ only in their names, or in how many of their processors the runs might use.
+struct MachineKind {
+  std::string model;
+  std::string memory_and_kernel;
+  double fewest_processors = 0;  // 0: unknown
+  double most_processors = 0;
+  std::set<std::string> hosts;
+};
+
+std::vector<MachineKind> machine_kinds(const std::vector<Record>& records, const Output& output) {
+  std::vector<MachineKind> kinds;
   for (const Record& record : records) {
-    std::vector<std::string> parts;
-    const std::string cpus = environment_text(record, "cpu_count");
-    const std::string model = environment_text(record, "cpu");
-    const auto memory = member_number(record.environment, "memory_bytes");
-    if (!cpus.empty())
-      parts.push_back(cpus + (cpus == "1" ? " processor" : " processors") +
-                      (model.empty() ? "" : " (" + model + ")"));
-    if (memory && *memory > 0) parts.push_back(format_bytes(*memory, output) + " RAM");
+    MachineKind found{environment_text(record, "cpu"), "", 0, 0, {}};
+    if (const auto memory = member_number(record.environment, "memory_bytes"); memory && *memory > 0)
+      found.memory_and_kernel = ", " + format_bytes(*memory, output) + " RAM";
     if (const std::string kernel = environment_text(record, "kernel"); !kernel.empty())
-      parts.push_back(kernel);
-    std::set<std::string> hosts;
-    if (const std::string host = environment_text(record, "host"); !host.empty()) hosts.insert(host);
+      found.memory_and_kernel += ", " + kernel;
+    if (const std::string host = environment_text(record, "host"); !host.empty()) found.hosts.insert(host);
     if (const Json* const ranks = member(record.environment, "ranks"); ranks != nullptr && ranks->is_array())
       for (const Json& rank : *ranks)
-        if (std::string host = member_text(rank, "host"); !host.empty()) hosts.insert(std::move(host));
-    const std::string text = fmt::format("{}", fmt::join(parts, ", "));
-    if (text.empty() && hosts.empty()) continue;
-    auto at = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == text; });
-    if (at == kinds.end()) at = kinds.insert(kinds.end(), {text, {}});
-    at->second.insert(hosts.begin(), hosts.end());
+        if (std::string host = member_text(rank, "host"); !host.empty()) found.hosts.insert(std::move(host));
+    const double processors = member_number(record.environment, "cpu_count").value_or(0);
+    auto at = std::find_if(kinds.begin(), kinds.end(), [&](const MachineKind& kind) {
+      return kind.model == found.model && kind.memory_and_kernel == found.memory_and_kernel;
+    });
+    if (at == kinds.end()) at = kinds.insert(kinds.end(), std::move(found));
+    at->hosts.insert(found.hosts.begin(), found.hosts.end());
+    if (processors < 1) continue;
+    at->fewest_processors =
+        at->most_processors < 1 ? processors : std::min(at->fewest_processors, processors);
+    at->most_processors = std::max(at->most_processors, processors);
   }
+  return kinds;
+}
+
+// The machines of the records: "bench-1: 8 processors (Some Xeon), 23.5 GiB RAM, Linux 6.1.0".
+std::vector<std::string> machine_texts(const std::vector<Record>& records, const Output& output) {
   std::vector<std::string> texts;
-  for (const auto& [text, hosts] : kinds) {
-    std::string names = verdicts::enumerate({hosts.begin(), hosts.end()}, 3);
-    if (hosts.size() > 1) names += " (each)";
-    texts.push_back(names + (names.empty() || text.empty() ? "" : ": ") + text);
+  for (const MachineKind& kind : machine_kinds(records, output)) {
+    std::string text = verdicts::enumerate({kind.hosts.begin(), kind.hosts.end()}, 3);
+    if (kind.hosts.size() > 1) text += " (each)";
+    std::string facts;
+    if (kind.most_processors >= 1)
+      facts = kind.fewest_processors < kind.most_processors
+                  ? fmt::format(", {:.0f} to {:.0f} processors used", kind.fewest_processors,
+                                kind.most_processors)
+                  : fmt::format(", {:.0f} processor{}", kind.most_processors,
+                                kind.most_processors > 1 ? "s" : "");
+    if (!kind.model.empty()) facts += facts.empty() ? ", " + kind.model : " (" + kind.model + ")";
+    facts += kind.memory_and_kernel;
+    if (!facts.empty()) text += (text.empty() ? "" : ": ") + facts.substr(2);
+    if (!text.empty()) texts.push_back(std::move(text));
   }
   return texts;
 }

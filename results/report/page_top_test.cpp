@@ -62,7 +62,7 @@ TEST(PageTop, HardwareIsOneLine) {
       << part_of(page_with({record, other}).html, "<h1>", "<nav");
 }
 
-TEST(PageTop, AtMostEightFindingsOfEveryKindFirst) {
+TEST(PageTop, AtMostEightFindingsTheFirstOfEachKindFirst) {
   std::vector<Sentence> all;
   for (int i = 0; i < 20; ++i) all.push_back({Tone::finding, "a", "a" + std::to_string(i)});
   for (int i = 0; i < 3; ++i) all.push_back({Tone::finding, "b", "b" + std::to_string(i)});
@@ -72,14 +72,26 @@ TEST(PageTop, AtMostEightFindingsOfEveryKindFirst) {
   EXPECT_EQ(leading[4]->text, "a4");
   EXPECT_EQ(leading[5]->text, "b0");
   EXPECT_EQ(leading[7]->text, "b2");
+  all[0].is_secondary = true;
+  EXPECT_EQ(leading_sentences(all, Tone::finding, 8)[0]->text, "a1");
+}
+
+TEST(PageTop, FindingsAreOfTheBestOptions) {
   std::vector<Record> records;
   for (int i = 0; i < 30; ++i) {
-    records.push_back(read_cell("disk", 4, "cold", 100 + i));
-    records.back().parameters["batch"] = i;
+    records.push_back(with_rates(read_cell("disk", 1, "cold", 1), {100.0 + i, 100.0 + i}));
+    records.push_back(with_rates(read_cell("disk", 4, "cold", 1), {200.0 + i, 200.0 + i}));
+    for (size_t k = records.size() - 2; k < records.size(); ++k) {
+      records[k].parameters["batch"] = i;
+      records[k].metrics["ceiling_bytes_per_s"] = {"B/s", Better::neither, "run", {300 * 1048576.0}};
+    }
   }
-  const std::string findings =
-      part_of(page_with(records).html, "<div class=\"sentences finding\">", "<details");
-  EXPECT_EQ(count_in(findings, "<li>"), 8U);
+  const std::string page = page_with(records).html;
+  const std::string findings = part_of(page, "<div class=\"sentences finding\">", "<details");
+  EXPECT_EQ(count_in(findings, "of its ceiling"), 1U) << findings;
+  EXPECT_TRUE(has(findings, "batch 29")) << findings;
+  EXPECT_LE(count_in(findings, "<li>"), 8U);
+  EXPECT_TRUE(has(page, "batch 28"));
 }
 
 TEST(PageTop, SentencesAreNeverRepeated) {

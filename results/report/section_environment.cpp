@@ -175,6 +175,7 @@ std::string environments_html(const Environments& environments) {
                                 : fmt::format("The first {} of {} environments; rows that differ are marked",
                                               shown_count, environments.distinct.size());
   HtmlTable table(title, columns);
+  HtmlTable versions("Versions and build", columns);  // those that do not differ
   for (const std::string& name : environments.fact_names) {
     std::vector<Markup> row;
     std::set<std::string> values;
@@ -187,9 +188,13 @@ std::string environments_html(const Environments& environments) {
     const bool differs = values.size() > 1;
     row.insert(row.begin(),
                Markup{escape(fact_text(name)) + (differs ? " <span class=\"mark\">differs</span>" : "")});
-    table.row(std::move(row), differs ? "differs" : "");
+    const bool is_version = name.starts_with("versions.") || name.starts_with("build.");
+    (is_version && !differs ? versions : table).row(std::move(row), differs ? "differs" : "");
   }
-  return table.html();
+  return table.html() + (versions.empty()
+                             ? ""
+                             : "<details class=\"part\"><summary>Versions and build</summary>\n" +
+                                   versions.html() + "</details>\n");
 }
 
 std::string environment_answer(const Environments& environments,

@@ -361,6 +361,17 @@ void describe_offered(const ReadGroup& group, const ReadCurve& curve, const Outp
   }
 }
 
+// Whether two groups differ only in options: they have the same data, cache state, labels and tiers.
+bool has_same_subject(const ReadGroup& a, const ReadGroup& b) {
+  if (a.cache != b.cache || a.label != b.label || a.curves.size() != b.curves.size()) return false;
+  const auto any_record = [](const ReadGroup& group) {
+    return group.curves.front().by_count.begin()->second;
+  };
+  return read_data(*any_record(a)) == read_data(*any_record(b)) &&
+         std::all_of(a.curves.begin(), a.curves.end(),
+                     [&](const ReadCurve& curve) { return b.find(curve.tier) != nullptr; });
+}
+
 // The indices of the groups in the order in which sentences describe them: cold ones first, because they are
 // about the tier, and then those with the highest rate.
 std::vector<size_t> order_of_importance(const std::vector<ReadGroup>& groups) {
@@ -397,6 +408,12 @@ void describe_read(const std::vector<ReadGroup>& groups, const Output& output, s
     for (const ReadCurve& curve : group.curves) describe_offered(group, curve, output, out);
   });
   const std::vector<size_t> order = order_of_importance(groups);
+  // The same tiers may do more with other options or ranks. A finding is about the best of them.
+  std::vector<bool> is_beaten(groups.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    is_beaten[order[i]] = std::any_of(order.begin(), order.begin() + ptrdiff_t(i), [&](size_t better) {
+      return !groups[better].open_loop && has_same_subject(groups[better], groups[order[i]]);
+    });
   // The sentences about cold groups come first: they are about the tier, and others about the page cache.
   for (const bool cold : {true, false}) {
     const auto for_each_group = [&](const auto& describe) {
@@ -405,6 +422,7 @@ void describe_read(const std::vector<ReadGroup>& groups, const Output& output, s
         const size_t sentences_before = out.size();
         describe(groups[index]);
         link_sentences(group_anchor("reading", index), sentences_before, out);
+        for (size_t i = sentences_before; i < out.size(); ++i) out[i].is_secondary = is_beaten[index];
       }
     };
     const auto for_each_curve = [&](const auto& describe) {
