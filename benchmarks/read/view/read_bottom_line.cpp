@@ -5,8 +5,10 @@
 // - Data that came from the page cache say nothing about a device.
 // - The verdict client_bound, or processors that were busy for at least 90% of the time: this machine limits.
 // - A decoded rate whose ceiling is at least twice as high: decoding limits.
+// - A rate that proves to rise still at the most threads or ranks: their number limits. The ceiling may be
+// that
+//   of as many clients, and rise with them.
 // - A rate of at least 80% of the ceiling: the tier limits.
-// - A rate that proves to rise still at the most threads or ranks: their number limits.
 // Otherwise the sentence says that the limit cannot be told, and what to run.
 #include <fmt/format.h>
 
@@ -86,9 +88,9 @@ Limit limit_of(const Record& best, const std::vector<ReadGroup>& groups,
   if (best.verdict == Verdict::client_bound) return Limit::processors;
   if (is_decoded && ceiling >= kDecodingLimits * byte_rate(best)) return Limit::decoding;
   if (is_from_page_cache(best)) return Limit::page_cache;
-  if (!is_decoded && share >= kNearCeiling && share <= kCeilingTolerance) return Limit::tier;
   if (needs_more_of(ranks, best)) return Limit::threads;
   if (parameter_number(best, "ranks").value_or(1) <= 1 && needs_more_of(groups, best)) return Limit::threads;
+  if (!is_decoded && share >= kNearCeiling && share <= kCeilingTolerance) return Limit::tier;
   return ceiling > 0 ? Limit::unknown : Limit::no_ceiling;
 }
 

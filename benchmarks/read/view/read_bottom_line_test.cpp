@@ -72,6 +72,9 @@ TEST(ReadBottomLine, SaysWhatToMeasureIfTheLimitIsUnknown) {
                                 under_ceiling(read_cell("disk", 4, "cold", 400), 5000)});
   EXPECT_TRUE(contains(rising[0], "number of threads limits")) << rising[0];
   EXPECT_TRUE(contains(rising[2], "--threads 8,16")) << rising[2];
+  const auto near_ceiling = lines_of({under_ceiling(read_cell("disk", 2, "cold", 200), 210),
+                                      under_ceiling(read_cell("disk", 4, "cold", 400), 420)});
+  EXPECT_TRUE(contains(near_ceiling[0], "number of threads limits")) << "the ceiling rises with the threads";
   const Record once = with_rates(under_ceiling(read_cell("disk", 2, "cold", 1), 110), {100});
   EXPECT_TRUE(contains(lines_of({once})[2], "--repeat 5"));
 }
