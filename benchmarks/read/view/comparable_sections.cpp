@@ -65,10 +65,11 @@ HtmlTable depth_table(const ReadGroup& group, const PageState& state) {
     for (const auto& [depth, record] : curve.by_count) {
       const Metric& rate = *find_metric(*record, kPayloadRate);
       table.row({text(curve.tier), text(std::to_string(depth)), text(format_rate(rate.value(), state.output)),
-                 text(or_dash(metric_value(*record, kSampleRate), format_number)),
+                 text(or_dash(metric_value(*record, kSampleRate), format_number, state.output)),
                  text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
-                 text(or_dash(metric_value(*record, kLatencyP50), format_ms)),
-                 text(or_dash(metric_value(*record, kLatencyP99), format_ms)), state.record_link(*record)});
+                 text(or_dash(metric_value(*record, kLatencyP50), format_ms, state.output)),
+                 text(or_dash(metric_value(*record, kLatencyP99), format_ms, state.output)),
+                 state.record_link(*record)});
     }
   return table;
 }

@@ -82,8 +82,9 @@ HtmlTable bandwidth_table(const ReadGroup& group, const PageState& state) {
                  text(rate && rate->samples.size() > 1 ? format_percent(spread(rate->samples)) : "-"),
                  text(scaling ? format_ratio(scaling->middle, state.output) : "-"),
                  text(baseline_text(baseline, format_percent)), text(ceiling_text(ceiling_fraction)),
-                 text(or_dash(cpu_seconds_per_gb(*record), format_number)), text(cache_cell(*record)),
-                 Markup{verdict_html(record->verdict)}, state.record_link(*record)});
+                 text(or_dash(cpu_seconds_per_gb(*record), format_number, state.output)),
+                 text(cache_cell(*record)), Markup{verdict_html(record->verdict)},
+                 state.record_link(*record)});
     }
   return table;
 }

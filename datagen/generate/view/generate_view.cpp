@@ -118,7 +118,7 @@ HtmlTable generate_table(std::span<const Record> records, const report::PageStat
     table.row({report::text(generation_text(record)), report::text(threads_of_generation(record)),
                report::text(parameter_text(record, "samples")),
                report::text(format_rate(rate.value(), output)),
-               report::text(or_dash(metric_value(record, kSampleRate), format_number)),
+               report::text(or_dash(metric_value(record, kSampleRate), format_number, output)),
                report::text(rate.samples.size() > 1 ? format_percent(spread(rate.samples)) : "-"),
                report::text(or_dash(metric_value(record, shared_metrics::kWall), format_seconds)),
                report::text(memory ? format_bytes(*memory, output) : "-"), state.record_link(record)});

@@ -57,7 +57,7 @@ std::string advice_text(const Record& best, const std::string& cause) {
 
 }  // namespace
 
-std::vector<std::string> train_bottom_line(std::span<const Record> records, const Output&) {
+std::vector<std::string> train_bottom_line(std::span<const Record> records, const Output& output) {
   const Record* best = nullptr;
   const Record* worst = nullptr;
   std::string title;
@@ -77,9 +77,10 @@ std::vector<std::string> train_bottom_line(std::span<const Record> records, cons
     }
   if (any == nullptr) return {};
   if (best == nullptr)
-    return {"What limits the training is unknown, because no accelerator was emulated.",
-            fmt::format("It used {} samples/s.", or_dash(metric_value(*any, kSampleRate), format_number)),
-            "Run the same command with --accelerator emulated:step=100ms, or the step time of yours."};
+    return {
+        "What limits the training is unknown, because no accelerator was emulated.",
+        fmt::format("It used {} samples/s.", or_dash(metric_value(*any, kSampleRate), format_number, output)),
+        "Run the same command with --accelerator emulated:step=100ms, or the step time of yours."};
   const auto causes = lost_parts(*best);
   const std::string cause = causes.empty() || causes.front().first <= 0 ? "" : causes.front().second;
   const std::string at_best = fmt::format("Its accelerator utilization (AU) is at most {} ({})",
