@@ -43,7 +43,7 @@ constexpr OptionSpec kReportOptions[] = {
      .role = OptionRole::output,
      .value = "FILE|DIR",
      .help =
-         "the file or, for csv and gha, the folder to write; replaces what is there (default: report.html, "
+         "the file or, for csv and gha, the folder to write; replaces existing files (default: report.html, "
          "report-csv, report-gha, bmf.json, google-benchmark.json, openmetrics.txt)",
      .group = "Report",
      .alias = "o"},
@@ -58,7 +58,7 @@ constexpr OptionSpec kReportOptions[] = {
     {.name = "baseline",
      .role = OptionRole::target,
      .value = "RESULTS",
-     .help = "records to compare with: a section says what changed since",
+     .help = "records to compare with: a section shows what changed since then",
      .group = "Report",
      .repeated = true},
     {.name = "title",
@@ -282,7 +282,7 @@ Error parquet_error(const std::vector<fs::path>& paths) {
   words.insert(words.end(), {"--to", "csv", "-o", "report-csv"});
   return make_error(
       Errc::unsupported,
-      "Penstock does not write Parquet. Convert its table of records (needs 'pip install pandas pyarrow'): "
+      "--to parquet is not supported; to convert the table of records (needs 'pip install pandas pyarrow'): "
       "{} && "
       "python3 -c \"import pandas; pandas.read_csv('report-csv/records.csv').to_parquet('records.parquet')\"",
       shell_line(words));

@@ -38,19 +38,19 @@ constexpr OptionSpec kSweepOptions[] = {
     {.name = "results",
      .role = OptionRole::output,
      .value = "DIR",
-     .help = "where the records and the journal go (default: what the file says, else penstock-results)",
+     .help = "folder for the records and the journal (default: the one in the file, else penstock-results)",
      .group = "Sweep"},
     {.name = "budget",
      .role = OptionRole::repeat,
      .type = OptionType::duration,
      .value = "TIME",
-     .help = "begin no run that by estimate would not end within it (default: what the file says)",
+     .help = "start no run that is expected to exceed TIME (default: the one in the file)",
      .group = "Sweep"},
     kTimeLimitOption,
     {.name = "slurm",
      .role = OptionRole::target,
      .type = OptionType::flag,
-     .help = "run in one exclusive allocation of Slurm: submit, follow, collect; go on with what was cut off",
+     .help = "run in one exclusive Slurm allocation: submit, follow and collect; resume what was interrupted",
      .group = "Slurm"},
     {.name = "resubmit",
      .role = OptionRole::repeat,
@@ -208,7 +208,8 @@ class Sweep {
       const auto last_state = follow_job(job, spec(), total_turns, context_.output.progress);
       if (!last_state.ok()) {
         if (interrupted())
-          note(fmt::format("job {} goes on: the same line follows it again, `scancel {}` ends it", job, job));
+          note(fmt::format("job {} keeps running: the same command follows it again, `scancel {}` ends it",
+                           job, job));
         return last_state.error();
       }
       PENSTOCK_ASSIGN(const SweepHistory history_after,
@@ -346,7 +347,7 @@ const CommandInfo command_sweep{
     .options = kSweepOptions,
     .run = run_sweep,
     .synopsis = "penstock sweep FILE.yaml [--dry-run] [--slurm] [options]",
-    .examples = {"penstock sweep threads.yaml                # every cell in turn; the same line goes on "
+    .examples = {"penstock sweep threads.yaml                # every cell in turn; the same command resumes "
                  "after Ctrl-C",
                  "penstock sweep threads.yaml --slurm         # the same in one exclusive allocation, and "
                  "follows it"},

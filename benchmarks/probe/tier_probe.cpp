@@ -14,7 +14,6 @@
 #include "benchmarks/read/read_engine.hpp"
 #include "benchmarks/read/read_team.hpp"
 #include "benchmarks/read/yardsticks.hpp"
-#include "datagen/corpus/corpus_samples.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
@@ -34,19 +33,6 @@ constexpr uint64_t kMostWriters = 256;
 std::string block_name(uint64_t bytes) {
   if (bytes % (1U << 20U) == 0) return fmt::format("{}m", bytes >> 20U);
   return bytes % 1024 == 0 ? fmt::format("{}k", bytes >> 10U) : fmt::format("{}", bytes);
-}
-
-// Objects of the probe, as a manifest and a sample list. The read engine needs both to read the objects.
-struct ProbeObjects {
-  Manifest manifest;
-  SampleList samples;
-};
-
-Result<ProbeObjects> make_objects(const std::vector<std::pair<std::string, uint64_t>>& objects,
-                                  uint64_t block) {
-  PENSTOCK_ASSIGN(Manifest manifest, block_manifest(objects, block));
-  PENSTOCK_ASSIGN(SampleList samples, corpus_samples(manifest));
-  return ProbeObjects{std::move(manifest), std::move(samples)};
 }
 
 class TierProbe {
@@ -147,8 +133,8 @@ class TierProbe {
     std::vector<std::pair<std::string, uint64_t>> large_files;
     for (unsigned i = 0; i < most_clients_; ++i)
       large_files.emplace_back(folder_.object("large", i), bytes_each);
-    PENSTOCK_ASSIGN(const ProbeObjects blocks, make_objects(large_files, kBlockBytes));
-    PENSTOCK_ASSIGN(const ProbeObjects files, make_objects(small_files_, 0));
+    PENSTOCK_ASSIGN(const BlockObjects blocks, block_objects(large_files, kBlockBytes));
+    PENSTOCK_ASSIGN(const BlockObjects files, block_objects(small_files_, 0));
     for (ProbeCell& cell : cells_) {
       PENSTOCK_TRY(measure_depth(cell, "read.sequential.1m.1", blocks, 1, SampleOrder::sequential));
       PENSTOCK_TRY(measure_best_loop(cell, "read.sequential.1m.best", blocks, SampleOrder::sequential));
@@ -157,7 +143,7 @@ class TierProbe {
       PENSTOCK_TRY(measure_best_loop(cell, "read.small_files.112k.best", files, SampleOrder::shuffled));
     }
     for (const uint64_t block : settings_.block_sizes) {
-      PENSTOCK_ASSIGN(const ProbeObjects set, make_objects(large_files, block));
+      PENSTOCK_ASSIGN(const BlockObjects set, block_objects(large_files, block));
       for (ProbeCell& cell : cells_)
         for (const unsigned depth : settings_.depths)
           PENSTOCK_TRY(
@@ -309,11 +295,11 @@ class TierProbe {
     return tally.failure ? Result<void>(*std::move(tally.failure)) : success();
   }
 
-  ReadWork work(const ProbeObjects& set) const {
+  ReadWork work(const BlockObjects& set) const {
     return {.manifest = &set.manifest, .samples = &set.samples, .backend = tier_.backend.get()};
   }
 
-  Result<void> measure_depth(ProbeCell& cell, std::string_view name, const ProbeObjects& set, unsigned depth,
+  Result<void> measure_depth(ProbeCell& cell, std::string_view name, const BlockObjects& set, unsigned depth,
                              SampleOrder order = SampleOrder::shuffled) {
     const std::string_view kind = name.starts_with("read.random")  ? kProbeRandomReads
                                   : name.starts_with("read.small") ? kProbeSmallFileReads
@@ -350,7 +336,7 @@ class TierProbe {
 
   // Measures every loop of the probe series once, and repeats the fastest. The series also has the largest
   // depth of the settings. Otherwise the probe of that depth could be faster than "best".
-  Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const ProbeObjects& set,
+  Result<void> measure_best_loop(ProbeCell& cell, std::string_view name, const BlockObjects& set,
                                  SampleOrder order) {
     if (!begin(kProbeBestLoops, cell, name)) return success();
     const std::vector<unsigned> depths = depths_from_one();
@@ -384,7 +370,7 @@ class TierProbe {
     return success();
   }
 
-  Result<void> measure_reads(ProbeCell& cell, ProbeFigure& figure, const ProbeObjects& set,
+  Result<void> measure_reads(ProbeCell& cell, ProbeFigure& figure, const BlockObjects& set,
                              const RunPass& pass, size_t repeats = 0) {
     CacheControl cache(tier_, set.manifest, set.samples, settings_.cache, ColdMethod::evict, most_clients_);
     cache.set_prepares_on_each_rank();

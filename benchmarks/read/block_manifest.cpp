@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "datagen/corpus/corpus_samples.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 #include "io_backends/core/units.hpp"
 
@@ -54,6 +55,13 @@ BlockRest rest_of_blocks(const Manifest& blocks) {
   if (rest.bytes == 0) return rest;  // each object may be one sample, of any size
   for (uint64_t i = 0; i < blocks.objects(); ++i) rest.objects += blocks.object_bytes(i) < block ? 1U : 0U;
   return rest;
+}
+
+Result<BlockObjects> block_objects(std::span<const std::pair<std::string, uint64_t>> objects,
+                                   uint64_t block) {
+  PENSTOCK_ASSIGN(Manifest manifest, block_manifest(objects, block));
+  PENSTOCK_ASSIGN(SampleList samples, corpus_samples(manifest));
+  return BlockObjects{std::move(manifest), std::move(samples)};
 }
 
 }  // namespace penstock

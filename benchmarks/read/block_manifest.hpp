@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "datagen/manifest/manifest.hpp"
+#include "datagen/sample/sample_list.hpp"
 
 namespace penstock {
 
@@ -19,6 +20,13 @@ Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>
 // Divides the objects of the manifest `source` into blocks, as the function above does. Fails with not_found
 // if no object has a whole block.
 Result<Manifest> block_manifest(const Manifest& source, uint64_t block);
+
+// Objects in blocks, as the read engine needs them: a manifest and its list of samples.
+struct BlockObjects {
+  Manifest manifest;
+  SampleList samples;
+};
+Result<BlockObjects> block_objects(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block);
 
 // What the blocks of a manifest leave out. Nothing if block_manifest() did not make the manifest.
 struct BlockRest {

@@ -128,7 +128,7 @@ TEST_F(ReadReport, TheScalingNoteAppearsOnlyIfRatiosNeedIt) {
   EXPECT_EQ(note(cell_.threads), "") << "scaling is 1 by definition";
   EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling and baseline are medians"));
   cell_.baseline_samples_per_s.clear();
-  EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling: medians"));
+  EXPECT_TRUE(note(cell_.threads + 1).starts_with("scaling values are medians"));
 }
 
 TEST_F(ReadReport, AnEmulatedTierIsDescribedAsOne) {

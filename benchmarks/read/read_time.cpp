@@ -134,7 +134,7 @@ Result<void> ReadSweep::plan_time(TimePlan& plan) {
   for (const std::unique_ptr<ReadTier>& tier : tiers_) {
     std::vector<double> pass_s;
     double prepare_s = 0;
-    if (progress_) progress_->set_note(tier->tier.name + ": a short look at its speed");
+    if (progress_) progress_->set_note(tier->tier.name + ": estimating its speed");
     estimate_pass_times(*tier, pass_s, prepare_s);
     const bool empties_cache = tier->cache->empties_cache();
     const double warm_up_s = warm_up_limit().count() != 0 ? as_seconds(warm_up_limit()) : pass_s.back();

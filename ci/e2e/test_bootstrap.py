@@ -69,7 +69,7 @@ class Bootstrap(penstock_cli.CliTest):
     def test_unknown_arguments_are_refused(self):
         done, _ = self.bootstrap("biuld")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("purposes:", done.stderr)
+        self.assertIn("choose from:", done.stderr)
 
 
 class Scripts(penstock_cli.CliTest):

@@ -58,7 +58,7 @@ class OverRanks(CheckpointTest):
 
     def test_not_durable_in_time(self):
         done = self.over(2, "checkpoint", "save", FULL, "--burst-buffer", "fast", *PAYLOAD, "--timeout", "200ms", expect=NOT_DURABLE)
-        self.assertEqual(done.stderr.count(message("same-command-resumes")), 1, done.stderr)
+        self.assertEqual(done.stderr.count(message("drain-to-continue")), 1, done.stderr)
 
 
 if __name__ == "__main__":

@@ -224,7 +224,7 @@ class Compare(CliTest):
         for record in candidate:
             record["parameters"] = {**record["parameters"], "brand_new": 7}
         _, summary = self.rows(side(100, 1), candidate, expect=0)
-        self.assertIn("only the candidate has the parameter brand_new (7): it tells no cells apart", summary["remarks"])
+        self.assertIn("only the candidate has the parameter brand_new (7): it does not distinguish cells", summary["remarks"])
 
     # What it is said in.
 

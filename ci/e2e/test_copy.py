@@ -49,7 +49,7 @@ class Copy(CorpusTest):
         root = self.corpus()
         to = self.dir / "to"
         for how in (signal.SIGINT, signal.SIGTERM):
-            process = self.started("copy", root, "--to", f"{to},write_limit=150k", "--threads", 2, word="copy")
+            process = self.started("copy", root, "--to", f"{to},write_limit=40k", "--threads", 2, word="copy")
             out = self.stop(process, how)
             self.assertIn("interrupted", out)
             copied = self.tree(to)
@@ -68,7 +68,7 @@ class Copy(CorpusTest):
         root = self.corpus()
         to = self.dir / "to"
         for options in ("", ",publish=rename"):
-            process = self.started("copy", root, "--to", f"{to},write_limit=150k{options}", "--threads", 2, word="copy")
+            process = self.started("copy", root, "--to", f"{to},write_limit=40k{options}", "--threads", 2, word="copy")
             process.kill()
             process.wait()
             for name, data in self.tree(to).items():

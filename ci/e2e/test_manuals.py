@@ -89,7 +89,7 @@ class Reference(Manuals):
     def test_each_command_has_a_page_with_its_subcommands_and_options(self):
         pages = self.folder / "reference" / "commands"
         self.assertEqual({page.stem for page in pages.iterdir()}, set(self.commands))
-        self.assertIn("\n- `--threads LIST`: ", self.text("commands/read.md"))
+        self.assertIn("\n- `--threads, --numjobs LIST`: ", self.text("commands/read.md"))
         for word in self.complete("penstock", "checkpoint", ""):
             self.assertIn(f"\n## penstock checkpoint {word}\n", self.text("commands/checkpoint.md"))
 

@@ -133,7 +133,7 @@ class Remedies(CorpusTest):
             with self.subTest(words=words):
                 text = self.run_cli(*words, expect=2).stderr
                 fixed = dict(zip((word[2:] for word in words[2:-2:2]), words[3:-2:2])) if words[0] == "train" else {}
-                (self.dir / "FILE.yaml").write_text(re.search(r"contains: (\{.*)\}", text)[1] + f", fixed: {json.dumps(fixed)}}}")
+                (self.dir / "FILE.yaml").write_text(re.search(r"contains:? (\{.*)\}", text)[1] + f", fixed: {json.dumps(fixed)}}}")
                 done = self.run_cli("sweep", "FILE.yaml", "--dry-run")
                 self.assertEqual(done.stdout.count(shlex.join(words[:-2])), 2 if words[0] == "read" else 3, done.stdout)
 

@@ -76,7 +76,8 @@ class Reads(FilesTest):
             # Somebody else's count: the bytes that the tier gave.
             size = next((self.made / "train").glob("*-of-*.h5")).stat().st_size
             self.assertGreaterEqual(value(record, "tier_bytes_read"), EPOCHS * FILES * size)
-            self.assertLess(value(record, "tier_bytes_read"), (EPOCHS * FILES + 2) * size + ranks * (1 << 17))
+            # Before it starts, each rank also reads a few files to estimate the time.
+            self.assertLess(value(record, "tier_bytes_read"), (EPOCHS * FILES + 2 + 4 * ranks) * size)
 
     def check_climate(self, ranks):
         record, = self.climate(ranks=ranks)

@@ -77,7 +77,7 @@ TEST(SizeFor, CountsADataSetByItsRecipesSamples) {
 TEST(SizeFor, DoubtsTheSamplesOfAnotherRecipe) {
   EXPECT_EQ(size_for_warning("unet3d", "unet3d"), "");
   const std::string warning = size_for_warning("unet3d", "imagenet");
-  for (const char* const word : {"--size-for unet3d", "recipe 'unet3d'", "of 'imagenet'"})
+  for (const char* const word : {"--size-for unet3d", "recipe is 'unet3d'", "recipe 'imagenet'"})
     EXPECT_NE(warning.find(word), std::string::npos) << warning;
 }
 

@@ -79,7 +79,7 @@ TEST(CheckpointManifest, RefusesAnotherFormat) {
   EXPECT_ERRC(Errc::corrupt,
               parse_checkpoint_manifest(sealed_anew(text, "\"format\": 1", "\"format\": -1"), "m"));
   EXPECT_ERRC(Errc::corrupt, parse_checkpoint_manifest(sealed_anew(text, "\"checkpoint\"", "\"cake\""), "m"));
-  EXPECT_ERRC(Errc::corrupt, parse_checkpoint_manifest(serialize_part(0, {}), "m"), "is no checkpoint");
+  EXPECT_ERRC(Errc::corrupt, parse_checkpoint_manifest(serialize_part(0, {}), "m"), "is not a checkpoint");
 }
 
 TEST(CheckpointManifest, WrongContentWithACorrectChecksumIsCorrupt) {
@@ -116,7 +116,7 @@ TEST(CheckpointManifest, ContradictingMembersAreCorrupt) {
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = 1; }), "belongs to rank 1");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.ranks = 0; }), "it has no ranks");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files[1].name = "rank-0.bin"; }), "twice");
-  EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { std::swap(m.files[0], m.files[1]); }), "belongs");
+  EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { std::swap(m.files[0], m.files[1]); }), "wrong position");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files[0].chunks.pop_back(); }), "1 checksums");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.files[0].bytes = UINT64_MAX; }), "checksums");
   EXPECT_ERRC(Errc::corrupt, broken([](auto& m) { m.run = "../other"; }), "not a valid run name");
@@ -150,7 +150,7 @@ TEST(CheckpointPart, ParsesOnlyForItsOwnRank) {
   EXPECT_EQ(*back, files);
   EXPECT_ERRC(Errc::corrupt, parse_checkpoint_part(serialize_part(3, files), 2, "p"), "another rank");
   EXPECT_ERRC(Errc::corrupt, parse_checkpoint_part(serialize_part(2, files), 2, "p"), "another rank");
-  EXPECT_ERRC(Errc::corrupt, parse_checkpoint_part(serialize(two_ranks()), 0, "p"), "no part");
+  EXPECT_ERRC(Errc::corrupt, parse_checkpoint_part(serialize(two_ranks()), 0, "p"), "is not a part");
   EXPECT_ERRC(Errc::corrupt, parse_checkpoint_part("", 0, "p"), "empty");
 }
 
@@ -217,7 +217,7 @@ TEST(CheckpointManifestSize, IsNeverMoreThanEstimated) {
   uint64_t entries = 0;
   for (const CheckpointFile& file : manifest.files) entries += manifest_entry_bytes(file.name, file.bytes);
   EXPECT_LE(serialize(manifest).size(), entries + 16384);
-  EXPECT_ERRC(Errc::unsupported, check_manifest_bytes(UINT64_MAX, 256U << 20U, 1), "read back");
+  EXPECT_ERRC(Errc::unsupported, check_manifest_bytes(UINT64_MAX, 256U << 20U, 1), "the limit is");
   const uint64_t most = uint64_t{120} << 40U;
   EXPECT_OK(check_manifest_bytes(most, manifest_entry_bytes("a", most), 1));
   EXPECT_ERRC(Errc::unsupported, check_manifest_bytes(2 * most, manifest_entry_bytes("a", 2 * most), 1),

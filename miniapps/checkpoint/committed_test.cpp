@@ -109,7 +109,7 @@ TEST_P(CommittedCheckpoint, IsListedWithItsErrorIfDamaged) {
                 ASSERT_OK(store_->remove("run", {1, 0}));
                 put_text(backend, "ckpt/run/000000000001.0", "a file");
               }),
-              "no folder");
+              "is not a folder");
 }
 
 TEST_P(CommittedCheckpoint, IsCorruptInAWrongFolder) {
@@ -138,7 +138,7 @@ TEST(CommittedCheckpointLinks, AreNotFollowed) {
   EXPECT_ERRC(Errc::corrupt, list_checkpoints(*store, "run")->front().manifest, "symbolic link");
   // Removing a link does not remove its target. The same is true for a link in place of a folder.
   std::filesystem::create_directory_symlink(folder, root / CheckpointStore::folder("run", {2, 0}));
-  EXPECT_ERRC(Errc::corrupt, list_checkpoints(*store, "run")->back().manifest, "no folder");
+  EXPECT_ERRC(Errc::corrupt, list_checkpoints(*store, "run")->back().manifest, "is not a folder");
   ASSERT_OK(store->remove("run", {2, 0}));
   EXPECT_TRUE(std::filesystem::exists(folder / "rank-0.bin"));
   ASSERT_OK(store->remove("run", {1, 0}));

@@ -160,7 +160,7 @@ TEST_F(Restarts, ObeyTheRequestedStepAndRanks) {
   ASSERT_OK(restart);
   EXPECT_EQ(restart->store, nullptr);
   ASSERT_EQ(restart->rejected.size(), 4U);
-  EXPECT_EQ(restart->rejected[0].why, "it is of 1 ranks, not 4");
+  EXPECT_EQ(restart->rejected[0].why, "it is from 1 ranks, not 4");
   EXPECT_TRUE(*fast_->has("run", {40, 0}));
 }
 

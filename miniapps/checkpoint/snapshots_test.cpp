@@ -172,7 +172,7 @@ TEST_F(Snapshots, AreTriedOnceMoreIfTheSlowTierIsFull) {
     const Result<void> over = saver->finalize(kLong);
     ASSERT_FALSE(over.ok());
     EXPECT_EQ(over.error().code, Errc::no_space);
-    EXPECT_NE(over.error().what.find("step 60 was lost"), std::string::npos) << over.error().what;
+    EXPECT_NE(over.error().what.find("step 60 could not be written"), std::string::npos) << over.error().what;
     EXPECT_NE(over.error().what.find("free some space"), std::string::npos) << over.error().what;
   }
   EXPECT_EQ(save(*saver, 80).error().code, Errc::no_space) << "sticky, as all that went wrong behind a save";

@@ -190,7 +190,7 @@ TEST(FileBatches, PausesBetweenEpochsWithOneFileLoaded) {
 TEST(FileBatches, AnEpochWithoutABatchIsAnError) {
   const Files files({2, 1});
   const auto batches = batches_of(files, 1000, 4);
-  EXPECT_ERRC(Errc::corrupt, batches->next(), "no 4 samples");
+  EXPECT_ERRC(Errc::corrupt, batches->next(), "fewer than 4 samples");
 }
 
 TEST(FileBatches, CountsCopyingAsCollate) {

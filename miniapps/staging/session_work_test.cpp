@@ -175,7 +175,7 @@ TEST_F(SessionWorkTest, ATierWithoutPathsIsRefused) {
   make("a/1", 1000);
   bytes_.add(read("a/1", 1, 1, 1, 1000));
   tier_ = open_tier("mem:session-work-test", kNoNamedTiers).value();
-  EXPECT_ERRC(Errc::invalid_argument, work(), "not a folder");
+  EXPECT_ERRC(Errc::invalid_argument, work(), "not a local folder");
 }
 
 }  // namespace

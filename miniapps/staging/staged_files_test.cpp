@@ -366,7 +366,7 @@ TEST_F(StagedFiles, AFarmIsNotInATier) {
   const Tier on_fast = on(all.fast);
   EXPECT_ERRC(Errc::invalid_argument, check_farm(slow() / "farm", on_slow, on_fast, false), "is inside tier");
   const Tier memory = open_tier("mem:farm-test", kNoNamedTiers).value();
-  EXPECT_ERRC(Errc::invalid_argument, check_farm(farm(), on_slow, memory, false), "not a folder");
+  EXPECT_ERRC(Errc::invalid_argument, check_farm(farm(), on_slow, memory, false), "not a local folder");
 }
 
 TEST_F(StagedFiles, FoldersThatAreLinksAreEnteredWhereSomethingIsStaged) {

@@ -16,6 +16,7 @@
 #include "miniapps/train/find_accelerators.hpp"
 #include "miniapps/train/timeline.hpp"
 #include "miniapps/train/train_corpus.hpp"
+#include "miniapps/train/train_time.hpp"
 
 namespace penstock {
 namespace {
@@ -266,7 +267,7 @@ Result<TrainPlan> make_plan(TrainRequest request, const Options& options) {
   for (const Tier& tier : others) {
     PENSTOCK_TRY(check_cache_request(tier, request.cache));
     in_place |= tier.backend->caps().zero_copy;
-    if (request.bad_sample == BadSample::fail)
+    if (request.bad_sample == BadSample::fail && !may_hang(tier))
       PENSTOCK_TRY(check_copy(tier, corpus, corpus.manifest.objects(),
                               [&](uint32_t object) { return corpus.manifest.object_name(object, scratch); }));
   }

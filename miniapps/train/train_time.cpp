@@ -42,19 +42,6 @@ double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Whether a read of the tier may not return for a long time. The training gives up such a tier after
-// --stall-timeout, but a look could not be given up.
-bool may_hang(const Tier& tier) {
-  constexpr std::chrono::seconds kLongLatency{1};
-  if (tier.facts.network || tier.backend->caps().on_network) return true;
-  const auto spec = parse_tier(tier.spec, kNoNamedTiers);
-  return !spec.ok() || std::any_of(spec->options.begin(), spec->options.end(), [&](const OptionWord& option) {
-    if (option.key != "latency") return false;
-    const auto latency = parse_duration(option.value);
-    return !latency.ok() || *latency >= kLongLatency;
-  });
-}
-
 // What a sample costs one thread that loads it. With FileInput, a sample is a file.
 struct SampleCost {
   double read_s = 0;
@@ -199,6 +186,17 @@ TimeRange search_range(const TrainPlan& plan, const TimeRange& step, const TimeR
 }
 
 }  // namespace
+
+bool may_hang(const Tier& tier) {
+  constexpr std::chrono::seconds kLongLatency{1};
+  if (tier.facts.network || tier.backend->caps().on_network) return true;
+  const auto spec = parse_tier(tier.spec, kNoNamedTiers);
+  return !spec.ok() || std::any_of(spec->options.begin(), spec->options.end(), [&](const OptionWord& option) {
+    if (option.key != "latency") return false;
+    const auto latency = parse_duration(option.value);
+    return !latency.ok() || *latency >= kLongLatency;
+  });
+}
 
 void plan_training_time(const TrainPlan& plan) {
   std::vector<const Tier*> tiers{&plan.corpus.tier};

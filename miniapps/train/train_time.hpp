@@ -20,4 +20,9 @@ void plan_training_time(const TrainPlan& plan);
 // Starts a part on this tier (TimePlan::begin()). Always true if there is no time plan.
 bool begin_part(const TrainPlan& plan, std::string_view part, const Tier& tier);
 
+// Whether a call on the tier may not return for a long time: it is on a network, or its latency is emulated.
+// The training gives up such a tier after --stall-timeout. Nothing else could be given up, so nothing else
+// may use the tier before.
+bool may_hang(const Tier& tier);
+
 }  // namespace penstock

@@ -63,7 +63,7 @@ class TraceWindow {
   // True if the process inherited its trace switch from a process in which this object switched it on.
   bool inherited_from_traced(const RecordingProcess& process) const;
   // Adds `process` to traced_ and switches its trace on, if it is a target or a child of a traced process. If
-  // it is in traced_ already and has begun another file, switches the trace on in that file.
+  // it is in traced_ already and has started another file, switches the trace on in that file.
   void add_or_switch_on_again(const RecordingProcess& process);
   // Notes when the processes that are not in `running` stopped recording, and which of them have ended.
   void note_ended(const std::vector<RecordingProcess>& running);

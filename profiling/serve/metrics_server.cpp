@@ -49,7 +49,7 @@ std::string live_metrics_text(const WatchedRun& run, const LiveTiers& tiers) {
   add_open_metrics_family(out, "penstock_run_info", "gauge", "the command that runs; always 1");
   add_open_metrics_sample(out, "penstock_run_info", run.labels, 1);
   add_open_metrics_family(out, "penstock_run_start_time_seconds", "gauge",
-                          "when the command began, in seconds since 1970");
+                          "when the command started, in seconds since 1970");
   add_open_metrics_sample(out, "penstock_run_start_time_seconds", {}, double(run.started));
   const std::vector<TierFigures> all = tiers.figures();
   add_tiers(out, all, "penstock_tier_read_bytes", true,
@@ -146,15 +146,15 @@ Result<std::shared_ptr<void>> serve_metrics([[maybe_unused]] int64_t port, [[may
   Result<HttpServer> http = HttpServer::listen(uint16_t(port), HttpServer::Clients::any_user);
   if (!http.ok() && http.error().code == Errc::already_exists)
     return make_error(Errc::already_exists,
-                      "--metrics-port {}: the port is in use. Choose another one, or 0 for a free port.",
+                      "--metrics-port {}: the port is in use; choose another one, or 0 for a free port",
                       port);
   if (!http.ok()) return http.error();
   if (run.log) run.log(fmt::format("live figures: http://127.0.0.1:{}/metrics", http->port()));
   return std::shared_ptr<void>(std::make_shared<MetricsServer>(*std::move(http), std::move(run), tiers));
 #else
   return make_error(Errc::unsupported,
-                    "this build has no --metrics-port, because cpp-httplib was not found when it was built. "
-                    "Install it with ci/bootstrap and build again, or leave the option out.");
+                    "this build has no --metrics-port, because cpp-httplib was not found when it was built; "
+                    "install it with ci/bootstrap and build again, or leave the option out");
 #endif
 }
 

@@ -139,7 +139,7 @@ std::string conclusion_text(const Comparison& comparison) {
     case 1:
       return "Regression.";
     case 3:
-      return "Inconclusive: too little was measured to say.";
+      return "Inconclusive: too few samples for a decision.";
     case 4:
       return "Missing or failed: the candidate lacks what the base has.";
     default:

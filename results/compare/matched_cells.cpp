@@ -172,7 +172,7 @@ std::set<std::string> distinguishing_facts(const Side& base, const Side& candida
       without_value[&side == &base ? "base" : "candidate"].push_back(name);
       return true;
     }
-    remarks.push_back(fmt::format("only the {} has the parameter {} ({}): it tells no cells apart",
+    remarks.push_back(fmt::format("only the {} has the parameter {} ({}): it does not distinguish cells",
                                   &side == &base ? "base" : "candidate", name,
                                   value_or_none(side.single_value(name))));
     return true;

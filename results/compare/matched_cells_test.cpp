@@ -96,7 +96,7 @@ TEST(MatchedCells, AParameterOfANewerProgramIsOnlyRemarked) {
   const MatchedCells matched = match({base}, {newer});
   ASSERT_EQ(matched.remarks.size(), 1U);
   EXPECT_EQ(matched.remarks[0],
-            "only the candidate has the parameter brand_new (7): it tells no cells apart");
+            "only the candidate has the parameter brand_new (7): it does not distinguish cells");
 }
 
 TEST(MatchedCells, AParameterOfANewerProgramCountsIfItWasGivenOrVaries) {

@@ -224,7 +224,7 @@ void add_failures(Record& record, const std::vector<const Json*>& jobs) {
   if (errors <= 0) return;
   add_sample(record, kErrors, errors);
   add_verdict(record.verdict, record.reason, Verdict::degraded,
-              fmt::format("fio counted {} and went on", penstock::count_of(uint64_t(errors), "error")));
+              fmt::format("fio counted {} and continued", penstock::count_of(uint64_t(errors), "error")));
 }
 
 Record record_of(const Json& fio, const std::vector<const Json*>& jobs, size_t direction) {

@@ -109,7 +109,7 @@ void add_repetition(Record& record, const Json& entry) {
   if (failed || member_true(entry, "skipped")) {
     const std::string reason = member_text(entry, failed ? "error_message" : "skip_message");
     add_verdict(record.verdict, record.reason, failed ? Verdict::failed : Verdict::skipped,
-                reason.empty() ? "it says no more" : reason);
+                reason.empty() ? "no reason given" : reason);
     return;
   }
   const auto unit = seconds_of(member_text(entry, "time_unit"));

@@ -195,7 +195,7 @@ RecordSet RecordReader::finish() && {
                                               count_of(skipped_files_, "file"), first_skipped_));
   if (!first_without_options_.empty())
     record_set_.remarks.push_back(
-        fmt::format("DLIO's {} says nothing about its workload, batch size and threads: keep the file {} "
+        fmt::format("DLIO's {} does not contain its workload, batch size and threads: keep the file {} "
                     "next to it, so that "
                     "runs that differ in these stay apart",
                     first_without_options_, kOverridesOfDlio));

@@ -131,7 +131,7 @@ Record record_of_operation(const Json& document, const std::string& type, const 
   if (errors > 0) {
     add_sample(record, imported::kErrors, errors);
     add_verdict(record.verdict, record.reason, Verdict::degraded,
-                fmt::format("warp counted {} errors and went on", errors));
+                fmt::format("warp counted {} errors and continued", errors));
   }
   if (const Json* const final = member(document, "final"); final != nullptr && *final == Json(false))
     add_verdict(record.verdict, record.reason, Verdict::interrupted, "warp wrote this before it ended");

@@ -52,7 +52,7 @@ inline constexpr std::string_view kVerdicts[][2] = {
     {"client_bound", "The processors of this machine were the limit, not the tier."},
     {"ceiling_invalid", "The rate is higher than its measured ceiling, so that ceiling is unreliable."},
     {"degraded", "Some samples could not be read and were skipped."},
-    {"not_warm", "The data could not be brought into the page cache."},
+    {"not_warm", "The page cache could not be filled with the data."},
     {"not_cold", "The data could not be removed from the page cache."},
     {"wrong_bytes", "The bytes that were read differ from those that were written."},
     {"timed_out", "The tier did not answer in time."},

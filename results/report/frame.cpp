@@ -39,7 +39,7 @@ std::string footer_html() {
                     ". This page holds everything that it shows and asks no network for anything.</p>\n";
   if (chart_library_js.empty())
     out +=
-        "<p id=\"no-charts\">This program was built without the chart library, so the tables stand alone. "
+        "<p id=\"no-charts\">This program was built without the chart library, so the tables have no charts. "
         "<code>ci/fetch_chart_library</code> and a new build add the charts.</p>\n";
   else
     out += "<details><summary>Charts by uPlot " + escape(chart_library_version) +

@@ -138,8 +138,8 @@ HtmlTable changes_table(const std::string& title, const NamedComparison& one) {
                     {one.base, Kind::number, "the median"},
                     {one.candidate, Kind::number, "the median"},
                     {"change", Kind::number, "Hodges-Lehmann: the middle of all differences"},
-                    {"95%", Kind::number, "where the change lies with 95%"},
-                    {"on one scale", Kind::words, "the line is no change"},
+                    {"95%", Kind::number, "95% confidence interval of the change"},
+                    {"on one scale", Kind::words, "the line marks 0%"},
                     {"p", Kind::number, "of the worse direction, adjusted for how many metrics were tested"},
                     {"samples", Kind::number, "of either side"},
                     {"why", Kind::words}});
@@ -230,7 +230,7 @@ std::string comparison_section(const std::vector<NamedComparison>& comparisons, 
       "changes", "What changed",
       "A metric is worse or better only where the samples exclude chance and the change is "
       "large enough to matter. What is neither is not proven to be the same: the last "
-      "column says how small a change would have been found.",
+      "column shows the smallest change that would have been found.",
       answers);
   for (size_t i = 0; i < comparisons.size(); ++i)
     out += part_html(i, group_anchor("changes", i),

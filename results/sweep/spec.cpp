@@ -38,7 +38,7 @@ Result<void> for_each_pair(const YAML::Node& node, const std::string& path, Hand
   if (!node.IsMap()) return key_error(path, "needs a mapping of keys to values");
   std::set<std::string> seen_keys;
   for (const auto& pair : node) {
-    if (!pair.first.IsScalar()) return key_error(path, "has a key that is no word");
+    if (!pair.first.IsScalar()) return key_error(path, "has a key that is not a word");
     const auto key = pair.first.as<std::string>();
     if (!seen_keys.insert(key).second) return key_error(path, fmt::format("has '{}' twice", key));
     PENSTOCK_TRY(handle(key, pair.second));

@@ -240,7 +240,7 @@ Result<SweepState> SweepState::open(const fs::path& results, std::string_view na
   // While this process has the lock, no other process can append. So bytes after the last whole entry come
   // from a crash, and can be cut off.
   if (complete_bytes < text.size() && ::ftruncate(state.fd_.get(), off_t(complete_bytes)) != 0)
-    return errno_error(errno, "cannot cut off the torn end of", state.journal_file_.string());
+    return errno_error(errno, "cannot truncate the torn end of", state.journal_file_.string());
   PENSTOCK_TRY(state.repair());
   return state;
 }

@@ -133,7 +133,7 @@ std::string probe_section(std::span<const Record> records, PageState& state) {
   if (probes.empty()) return "";
   std::string out = state.open_section(
       "probe", "Tier probe",
-      "Each probe works on temporary files of its own. Writes include the time until the data are durable. A "
+      "Each probe works on its own temporary files. Writes include the time until the data are durable. A "
       "bar compares a figure with the fastest of its row; a noisy one has repeats that differ by more than "
       "20%.",
       state.answers({"probe.read.sequential.", "probe.write.sequential.", "probe.metadata.create"}));

@@ -85,7 +85,7 @@ void describe_kind(const RecordList& records, const ProbeKind& kind, const Outpu
         "{} {} at {}{}", i == 1 ? ", and" : ",", tier_name(*best[i].record), figure_text(best[i], output),
         is_proven(best[0], best[i])
             ? fmt::format(", a factor of {:.3g}", best[0].metric->value() / best[i].metric->value())
-            : fmt::format(", which is no clear difference: repeats differ by up to {}",
+            : fmt::format(", which is within the spread: repeats differ by up to {}",
                           format_percent(
                               std::max(spread(best[0].metric->samples), spread(best[i].metric->samples)))));
   const bool single = best[0].metric->samples.size() < 2;

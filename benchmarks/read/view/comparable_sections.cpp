@@ -108,7 +108,7 @@ std::string peers_section(std::span<const Record> records, PageState& state) {
   const std::string unit(rate_unit(state.output));
   std::vector<HtmlTable::Column> columns{{"program", Kind::words, ""},
                                          {"tier", Kind::words, ""},
-                                         {"work", Kind::words, "as far as its output says"},
+                                         {"work", Kind::words, "as far as its output shows"},
                                          {"threads", Kind::number, ""},
                                          {unit, Kind::number, ""},
                                          {"operations/s", Kind::number, "or what the program counts as one"},

@@ -166,7 +166,7 @@ std::string amount_text(const Record& best, const Record* faster, const ReadGrou
                                                            repeats, format_percent(spread(rate.samples))));
   if (faster != nullptr)
     return text +
-           fmt::format("; {} delivers {} as much ({}).", tier_name(*faster),
+           fmt::format("; {} delivers {} that rate ({}).", tier_name(*faster),
                        range_text(*ratio_of_any(find_metric(*faster, kPayloadRate), &rate), ratio_text),
                        where(*faster));
   const std::string accelerators = accelerators_clause(best, group);

@@ -159,7 +159,7 @@ void check_tiers(const std::string& text, const World& world) {
   if (const auto feeds = parts_of(text, std::string("delivers ") + kRatio + " the rate of"); !feeds.empty()) {
     EXPECT_TRUE(is_told(feeds[0], feeds[1], ratio)) << text;
     EXPECT_TRUE(ratio.is_known() && !ratio.is_same()) << text;
-  } else if (text.find("cannot be told apart") != std::string::npos) {
+  } else if (text.find("cannot be distinguished") != std::string::npos) {
     EXPECT_TRUE(ratio.is_noise()) << text;
     EXPECT_TRUE(is_percent(parts_of(text, "differ by up to #%").at(0), ratio.apart)) << text;
   } else {
@@ -320,7 +320,7 @@ void check_cold_warm(const std::string& text, const World& world) {
     EXPECT_TRUE(is_told(told[0], told[1], faster)) << text;
     EXPECT_EQ(told[2] == "faster", warm_is_faster) << text;
     EXPECT_TRUE(faster.is_known() && !faster.is_same()) << text;
-  } else if (text.find("cannot be told apart") != std::string::npos) {
+  } else if (text.find("cannot be distinguished") != std::string::npos) {
     EXPECT_TRUE(faster.is_noise()) << text;
   } else {
     EXPECT_TRUE(faster.is_same()) << text;

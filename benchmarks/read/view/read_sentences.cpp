@@ -103,7 +103,7 @@ std::string rate_text(const Record& record, const Output& output) {
 }
 
 std::string cannot_be_distinguished(const std::string& what, const RowPair& rows) {
-  return fmt::format("{} cannot be told apart at {}: repeats differ by up to {}", what, rows.threads,
+  return fmt::format("{} cannot be distinguished at {}: repeats differ by up to {}", what, rows.threads,
                      format_percent(rows.larger_spread));
 }
 
@@ -158,8 +158,8 @@ std::string tiers_text(const ReadCurve& a, const ReadCurve& b, const Output& out
   std::string text = fmt::format("{} delivers {} the rate of {}{}", fast.tier,
                                  range_text(rows.ratio, ratio_text), slow.tier, where);
   if (rows.is_noise())
-    text = fmt::format("{} and {} cannot be told apart{}: repeats differ by up to {}", fast.tier, slow.tier,
-                       where, format_percent(rows.larger_spread));
+    text = fmt::format("{} and {} cannot be distinguished{}: repeats differ by up to {}", fast.tier,
+                       slow.tier, where, format_percent(rows.larger_spread));
   else if (rows.is_same())
     text = fmt::format("{} and {} deliver the same rate{}, within {}", fast.tier, slow.tier, where,
                        format_percent(kSameRateTolerance));

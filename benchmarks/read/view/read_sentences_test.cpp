@@ -166,13 +166,13 @@ TEST(Sentences, ABypassedOrUnverifiedCacheIsReported) {
 TEST(Sentences, NothingIsComparedWithinTheSpreadOfTheRepeats) {
   const Record disk = noisy(read_cell("disk", 4, "cold", 100), 0.32);
   EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 120)}, "tiers"),
-            "fast and disk cannot be told apart at 4 threads: repeats differ by up to 32% (cold).");
+            "fast and disk cannot be distinguished at 4 threads: repeats differ by up to 32% (cold).");
   EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 150)}, "tiers"),
             "fast delivers 1.3x to 1.8x the rate of disk at 4 threads (cold).");
   EXPECT_EQ(only_sentence({disk, read_cell("fast", 4, "cold", 102)}, "tiers"),
-            "fast and disk cannot be told apart at 4 threads: repeats differ by up to 32% (cold).");
+            "fast and disk cannot be distinguished at 4 threads: repeats differ by up to 32% (cold).");
   EXPECT_EQ(only_sentence({disk, read_cell("disk", 4, "warm", 120)}, "cold_warm"),
-            "disk cold and warm cannot be told apart at 4 threads: repeats differ by up to 32%.");
+            "disk cold and warm cannot be distinguished at 4 threads: repeats differ by up to 32%.");
 }
 
 TEST(Sentences, ScalingWithinTheSpreadCannotBeTold) {
@@ -267,10 +267,10 @@ TEST(Sentences, RecordsThatDifferOnlyInALabelAreCompared) {
   fresh.label["disk"] = "new";
   EXPECT_EQ(only_sentence({old, fresh}, "labels"),
             "disk is 1.5x faster with disk=new than with disk=old at 4 threads (cold).");
-  EXPECT_EQ(
-      only_sentence({old, noisy(fresh, 0.6)}, "labels"),
-      "disk with disk=old and with disk=new cannot be told apart at 4 threads: repeats differ by up to 60% "
-      "(cold).");
+  EXPECT_EQ(only_sentence({old, noisy(fresh, 0.6)}, "labels"),
+            "disk with disk=old and with disk=new cannot be distinguished at 4 threads: repeats differ by up "
+            "to 60% "
+            "(cold).");
   fresh.parameters["order"] = "sequential";
   EXPECT_TRUE(sentence_texts({old, fresh}, "labels").empty());
 }
@@ -373,7 +373,8 @@ TEST(Sentences, ADifferenceThatOnePairOfRepeatsContradictsIsNone) {
   Record other = two;
   other.parameters["threads"] = 1;
   other.tiers["data"]["name"] = "other";
-  EXPECT_TRUE(has(only_sentence({one, other}, "tiers"), "other and root cannot be told apart at 1 thread"));
+  EXPECT_TRUE(
+      has(only_sentence({one, other}, "tiers"), "other and root cannot be distinguished at 1 thread"));
 }
 
 TEST(Sentences, APeakIsNotCalledFastestIfAnotherCountIsAsFast) {

@@ -87,7 +87,7 @@ std::vector<std::string> generate_bottom_line(std::span<const Record> records, c
   if (fastest == nullptr) return {};
   const uint64_t threads = whole_number(*fastest, "threads", 1).value_or(1);
   return {
-      fmt::format("What limits generating {} cannot be told from its rate alone.", generation_text(*fastest)),
+      fmt::format("The rate alone does not show what limits generating {}.", generation_text(*fastest)),
       fmt::format("It reached {} with {}.", rate_text_of(*fastest, output), threads_of_generation(*fastest)),
       fmt::format(
           "Generate into another folder with --threads {}: if the rate does not rise, the tier or the "

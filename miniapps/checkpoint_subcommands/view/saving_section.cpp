@@ -176,7 +176,7 @@ std::string saving_section(std::span<const Record> records, PageState& state) {
   if (groups.empty() && trained.empty() && save_runs.empty()) return "";
   std::string out = state.open_section(
       "checkpoints", "Checkpoints",
-      "A save straight to the slow tier blocks the training until all data are there. Through a fast tier it "
+      "A save straight to the slow tier blocks the training until it has all data. Through a fast tier it "
       "blocks only until that has them, and they drain to the slow tier during the steps. Volatile: if power "
       "fails, the data of the fast tier are lost.",
       state.answers({groups.empty() ? "saving.held" : "saving.block", "saving.advice"}));

@@ -38,7 +38,7 @@ void describe_prefetch(const TrainGroup& group, std::vector<Sentence>& out) {
                    too_busy ? ", in cells with the verdict client_bound" : "");
     } else if (const auto overlap = metric_value(*record, kInputOverlap); overlap && *overlap >= 0) {
       add_sentence(out, too_busy ? Tone::caution : Tone::finding, "prefetch",
-                   "Prefetching hid {} of the input's own time behind the steps ({}, prefetch {}; its own "
+                   "Prefetching hid {} of the input's own time during the steps ({}, prefetch {}; its own "
                    "time is that of the same pipeline without an accelerator){}.",
                    format_percent(*overlap), group.title, prefetch,
                    too_busy ? "; the cell's verdict is client_bound" : "");
@@ -260,7 +260,7 @@ void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Re
                "Epoch{} {} of {} (prefetch {}) came from this machine's memory: devices and "
                "servers moved less than {} of the bytes, so {} nothing about the tier.",
                cached_epochs.size() == 1 ? "" : "s", number_ranges(cached_epochs), group.title, prefetch,
-               format_percent(kServedFromMemory), cached_epochs.size() == 1 ? "it says" : "they say");
+               format_percent(kServedFromMemory), cached_epochs.size() == 1 ? "it shows" : "they show");
 }
 
 // Whether the accelerator waited for this stage more than for anything else. `causes` is sorted, the largest
@@ -337,7 +337,7 @@ void describe_checkpoints(const TrainGroup& group, uint64_t prefetch, const Reco
   const double all_s = std::accumulate(saves->samples.begin(), saves->samples.end(), 0.0);
   const double bytes = metric_value(record, kModelBytes).value_or(0);
   add_sentence(out, Tone::finding, "checkpoints",
-               "With prefetch {}, {} stood still for {}: {} ({} of the wall), {} "
+               "With prefetch {}, {} made no steps for {}: {} ({} of the wall), {} "
                "each. It wrote {} and "
                "read {}{}.",
                prefetch, group.title, count_of(saves->samples.size(), "checkpoint"), format_seconds(all_s),

@@ -56,7 +56,7 @@ struct alignas(64) Session {
   // Not 0 in a process in seccomp's strict mode, where reading any clock would end it: the last time that was
   // read. ticks() returns it.
   uint64_t stopped_ticks = 0;
-  // The file's header. It is not null once recording has begun for the first time.
+  // The file's header. It is not null once recording has started for the first time.
   penstock_session_header* header = nullptr;
   char folder[PENSTOCK_FOLDER_BYTES] = {};  // absolute path of the session's folder
 };

@@ -58,7 +58,7 @@ uint32_t trace_bit_of(const penstock_session_header& header) noexcept {
 
 // Whether the new file takes over the trace bit of the previous file. Within one process the new file always
 // takes it over. A forked child takes over its parent's bit, even if the bit was switched after the fork. It
-// does not if the parent has begun another file, ended recording or executed another program since then. If
+// does not if the parent has started another file, ended recording or executed another program since then. If
 // the parent stores its state at this moment, either result is right.
 bool may_inherit_trace_bit(const penstock_session_header* previous, bool forked) noexcept {
   if (previous == nullptr || !forked) {
@@ -362,8 +362,8 @@ bool is_beginning_file = false;     // a thread is in begin_forked_session()
 
 // Keeps a fork's child from writing to its parent's file. Called in the child while it has one thread; so no
 // lock is taken, and a relaxed store is enough. The parent's file stays mapped until begin_forked_session(),
-// because it has the names of descriptors. The parent may itself be a child that has not begun its file yet,
-// or whose other thread was beginning it at the fork.
+// because it has the names of descriptors. The parent may itself be a child that has not started its file
+// yet, or whose other thread was beginning it at the fork.
 void leave_session_of_parent() noexcept {
   file_lock.reset();
   const SessionState state = session.state.load(std::memory_order_relaxed);

@@ -30,7 +30,7 @@ bool may_lose_program() noexcept;
 void leave_session_of_parent() noexcept;
 // Begins a file for a fork's child. Called at the child's first counted call. False if no file can be made;
 // then the child has added itself to `lost` of its parent's file.
-// After the new file has begun, `copy_names` is called to copy the names of descriptors from the parent's
+// After the new file has started, `copy_names` is called to copy the names of descriptors from the parent's
 // file, and then the parent's file is unmapped. If another thread of the parent was switching files at the
 // fork, nothing can be copied, and `copy_names` gets null.
 bool begin_forked_session(void (*copy_names)(const char* parents_base)) noexcept;

@@ -32,7 +32,8 @@ void note_step(uint64_t number) noexcept;
 // ends.
 void label_with_steps() noexcept;
 
-constexpr uint64_t kNoStep = ~uint64_t{0};  // the value of last_switch_step() if no step has begun a file yet
+constexpr uint64_t kNoStep =
+    ~uint64_t{0};  // the value of last_switch_step() if no step has started a file yet
 // The step whose end began the current file. That step belongs to the previous file, also if another
 // accelerator reports it later.
 uint64_t last_switch_step() noexcept;
