@@ -280,8 +280,9 @@ class Configuration(penstock_cli.CliTest):
         self.write("sweep.yaml", "name: s\ncommand: read\nnouns: [data]\nfixed: {runtime: 0.1, repeat: 1, cache: asis, no-baseline: true, "
                                  "no-ceiling: true}\ngrid: {numjobs: [1, 2]}\n")
         rows = [json.loads(row) for row in self.run_cli("sweep", "sweep.yaml", "--json").stdout.splitlines()]
-        self.assertEqual([(row["cell"], row["metric"]) for row in rows if row["kind"] == "cell"],
-                         [(f"threads={n}", metric) for n in (1, 2) for metric in ("samples_per_s", "payload_bytes_per_s")])
+        cells = [row for row in rows if row["kind"] == "cell"]
+        self.assertEqual([row["cell"] for row in cells], ["threads=1", "threads=2"])
+        self.assertGreater(cells[0]["bytes_per_s"], 0)
 
     def test_flags_of_other_tools_lead_to_the_option(self):
         for flag, option in (("--rw=randread", "--order"), ("--iterations", "--repeat"), ("-t", "--block"), ("--ioengine", "--tier")):

@@ -36,18 +36,19 @@ std::vector<std::string> record_titles(std::span<const StoredRecord> records) {
   return titles_of(rows);
 }
 
-// The values of one arm: for each figure (by its label) one value for each round.
+// The values of one arm: for each record (by its label) one value of its first metric for each round.
 using Figures = std::map<std::string, std::map<uint64_t, double>>;  // label -> round -> value
 
 Figures figures_by_turn(std::span<const SweepTurn* const> turns, std::string_view arm) {
   Figures figures;
   for (const SweepTurn* turn : turns)
     for (const SweepRun& run : turn->runs)
-      for (const SweepFigure& figure : run.figures)
-        if (run.arm == arm) {
-          auto& values = figures[figure.label];
-          if (figure.value) values[turn->round] = *figure.value;
-        }
+      for (const SweepFigure& figure : run.figures) {
+        const bool is_further_metric = &figure != run.figures.data() && (&figure)[-1].label == figure.label;
+        if (run.arm != arm || is_further_metric) continue;
+        auto& values = figures[figure.label];
+        if (figure.value) values[turn->round] = *figure.value;
+      }
   return figures;
 }
 
@@ -89,7 +90,11 @@ std::vector<SweepFigure> figures_of(std::span<const StoredRecord> records, std::
       if (found == nullptr) continue;
       figure.unit = found->unit;
       figure.better = found->better;
-      if (is_usable(record) && std::isfinite(found->value())) figure.value = found->value();
+      if (!is_usable(record) || !std::isfinite(found->value())) continue;
+      figure.value = found->value();
+      const Metric* const rate = throughput(record);
+      if (names.size() == 1 && rate != nullptr && rate != found && rate->unit == "B/s")
+        figure.bytes_per_s = rate->value();
     }
   }
   return figures;
@@ -156,6 +161,7 @@ std::vector<SweepRow> sweep_rows(const SweepSpec& spec, std::span<const SweepCel
             }
             ++row->turns;
             if (figure.value) row->values.push_back(*figure.value);
+            if (figure.bytes_per_s) row->bytes_per_s.push_back(*figure.bytes_per_s);
             if (row->figure.unit.empty()) row->figure = figure;
             add_verdict(row->verdict, row->reason, figure.verdict, figure.reason);
           }
@@ -170,9 +176,11 @@ std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
       std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return !row.arm.empty(); });
   std::vector<Table::Column> columns{{"cell", Align::left}};
   if (arms) columns.push_back({"arm", Align::left});
-  columns.insert(
-      columns.end(),
-      {{"repeats"}, {"metric", Align::left}, {"median"}, {"95% interval"}, {"verdict", Align::left}});
+  const bool rates =
+      std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return !row.bytes_per_s.empty(); });
+  columns.insert(columns.end(), {{"repeats"}, {"metric", Align::left}, {"median"}, {"95% interval"}});
+  if (rates) columns.push_back({std::string(rate_unit(output))});
+  columns.push_back({"verdict", Align::left});
   Table table(columns);
   for (const SweepRow& row : rows) {
     std::vector<std::string> texts{row.cell->title +
@@ -184,6 +192,7 @@ std::string sweep_table(std::span<const SweepRow> rows, const Output& output) {
     texts.push_back(row.interval ? fmt::format("{} .. {}", value_text(row.interval->low, row.figure, output),
                                                value_text(row.interval->high, row.figure, output))
                                  : "-");
+    if (rates) texts.push_back(row.bytes_per_s.empty() ? "-" : format_rate(median(row.bytes_per_s), output));
     texts.emplace_back(verdict_name(row.verdict));
     table.row(std::move(texts));
   }
@@ -200,6 +209,7 @@ std::string sweep_row_line(const SweepRow& row) {
   json["median"] = row.values.empty() ? Json() : Json(median(row.values));
   json["interval"] = row.interval ? Json::array({row.interval->low, row.interval->high}) : Json();
   json["values"] = row.values;
+  if (!row.bytes_per_s.empty()) json["bytes_per_s"] = median(row.bytes_per_s);
   json["verdict"] = verdict_name(row.verdict);
   json["reason"] = row.reason;
   return one_line(json);

@@ -29,16 +29,18 @@ std::vector<const SweepTurn*> turns_of(const SweepHistory& history, const SweepC
 // Whether a cell needs no more turns, because its medians are known well enough. That is the case if the 95%
 // interval of each median is at most as wide as `until` in the sweep's file says. Always false before six
 // turns.
-// Without arms, there is a median for each figure of the cell's runs. With arms, there is a median of ratios
-// for each arm but the first: its figure divided by the first arm's figure of the same turn.
+// Without arms, there is a median for the first figure of each record of the cell's runs. With arms, there is
+// a median of ratios for each arm but the first: its figure divided by the first arm's figure of the same
+// turn.
 bool is_settled(const SweepSpec& spec, std::span<const SweepTurn* const> turns);
 
 // One line of the final table: one figure of one arm, over all turns of a cell.
 struct SweepRow {
   const SweepCell* cell = nullptr;
   std::string arm;
-  SweepFigure figure;          // the figure; only its `label`, `metric` and `unit` are used
-  std::vector<double> values;  // one value for each turn that has this figure
+  SweepFigure figure;                 // the figure; only its `label`, `metric` and `unit` are used
+  std::vector<double> values;         // one value for each turn that has this figure
+  std::vector<double> bytes_per_s{};  // SweepFigure::bytes_per_s of these turns
   size_t turns = 0;
   std::optional<Interval> interval;  // 95% confidence interval of the median
   Verdict verdict = Verdict::ok;     // the worst verdict of all turns

@@ -105,6 +105,26 @@ TEST(SweepRows, HaveMediansIntervalsAndTheWorstVerdict) {
   EXPECT_EQ(Json::parse(sweep_row_line(rows[1]))["median"], 3.5);
 }
 
+TEST(SweepRows, ShowTheThroughputNextToAnotherMetric) {
+  const SweepSpec spec = outcome_spec("");
+  const auto cells = outcome_cells(spec);
+  SweepHistory history;
+  for (uint64_t i = 0; i < 3; ++i) {
+    SweepRun run = run_of("", 10);
+    run.figures[0].bytes_per_s = double(i + 1) * 100 * 1048576;
+    history.add(SweepTurn{"", i, {run}});
+  }
+  const auto rows = sweep_rows(spec, cells, history);
+  ASSERT_EQ(rows.size(), 1U);
+  const std::string table = sweep_table(rows, Output{});
+  EXPECT_NE(table.find("MiB/s"), std::string::npos) << table;
+  EXPECT_NE(table.find("200.0"), std::string::npos) << table;
+  EXPECT_DOUBLE_EQ(Json::parse(sweep_row_line(rows[0]))["bytes_per_s"].get<double>(), 200.0 * 1048576);
+  history = history_of({1});
+  EXPECT_EQ(sweep_table(sweep_rows(spec, cells, history), Output{}).find("MiB/s"), std::string::npos)
+      << "no column without figures";
+}
+
 TEST(SweepFigures, UseTheCommandsMetricOrTheRequestedOne) {
   std::vector<StoredRecord> records(2);
   records[0].record = read_cell("fast", 1, "cold", 100);
@@ -112,10 +132,12 @@ TEST(SweepFigures, UseTheCommandsMetricOrTheRequestedOne) {
   auto figures = figures_of(records, "", kReadMetrics);
   ASSERT_EQ(figures.size(), 2U);
   EXPECT_EQ(figures[0].metric, "samples_per_s");
+  EXPECT_DOUBLE_EQ(figures[0].bytes_per_s.value_or(0), 100.0 * 1048576);
   EXPECT_EQ(figures[0].label, "fast");
   EXPECT_EQ(figures[1].label, "disk");
   figures = figures_of(std::span(records).first(1), "payload_bytes_per_s", kReadMetrics);
   EXPECT_EQ(figures[0].label, "");
+  EXPECT_FALSE(figures[0].bytes_per_s) << "the figure is the throughput itself";
   EXPECT_DOUBLE_EQ(*figures[0].value, 100.0 * 1048576);
   EXPECT_FALSE(figures_of(records, "nothing", kReadMetrics)[0].value);
   records[0].record.verdict = Verdict::not_cold;

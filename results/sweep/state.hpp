@@ -46,6 +46,8 @@ struct SweepFigure {
   std::optional<double> value;  // absent if the record has no usable number
   Verdict verdict = Verdict::ok;
   std::string reason;
+  // The throughput of the record, if `metric` is something else, such as samples per second.
+  std::optional<double> bytes_per_s{};
 };
 
 Json figure_json(const SweepFigure& figure);
