@@ -202,7 +202,7 @@ class Demo {
     std::error_code failed;
     const fs::file_status status = fs::status(out_, failed);
     if ((fs::exists(status) && !fs::is_directory(status)) || failed == std::errc::not_a_directory)
-      return make_error(Errc::invalid_argument, "'{}' is a file or below one; --out takes a folder",
+      return make_error(Errc::invalid_argument, "'{}' is a file or below one; --out needs a folder",
                         out_.string());
     const bool is_old_demo = fs::exists(out_ / kCommandLog, failed);
     if (fs::exists(out_, failed) && !fs::is_empty(out_, failed) && !is_old_demo) {

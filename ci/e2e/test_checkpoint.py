@@ -153,6 +153,7 @@ class DuringATraining(CheckpointTest):
         self.assertEqual((summary["copies"], summary["gone"], summary["wrong"], summary["verdict"]), (2, 1, 0, "ok"))
 
     def test_a_training_that_saves_and_prunes_is_left_alone(self):
+        self.run_cli("checkpoint", "save", "slow", "--burst-buffer", "fast", "--payload", "1MiB", "--run", "mine")  # else bench removes its stores
         process = self.started("bench", "slow", "--burst-buffer", "fast", "--payload", "1MiB", "--steps", 400, "--every", 1, "--step-time", "2ms",
                                "--repeat", 1, "--keep", 1, "--keep-fast", 0, "--arms", "burst-buffer", "--seed", 5)
         stores = [self.dir / "slow", self.dir / "fast"]

@@ -178,7 +178,7 @@ class Attach(AttachTest):
         self.assertFalse((self.folder / "t").exists())
         self.assertIn(str(self.folder / "data" / "f0"), self.profile("top", "--once", "--all", process.pid).stdout)
         self.profile("detach", process.pid)
-        self.assertIn("idle", self.profile("status", process.pid).stdout)
+        self.assertIn("inactive", self.profile("status", process.pid).stdout)
         self.assertIn(message("nothing-to-detach"), self.profile("detach", process.pid, expect=1).stderr)
         self.profile("attach", process.pid, "-o", self.folder / "again")
         os.kill(process.pid, signal.SIGKILL)

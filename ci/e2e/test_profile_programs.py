@@ -32,7 +32,7 @@ class Patterns(ProgramsTest):
                     self.profiled([sys.executable, "-c", program])
                     text = subprocess.run([PENSTOCK, "profile", "report", "--include", str(file), self.folder / "session"], capture_output=True, text=True,
                                           check=True).stdout
-                    parts = re.search(rf"{call}s: ([\d.]+)% \D+\(([\d.]+)% [^)]+\), ([\d.]+)% \D+([\d.]+)%", text)
+                    parts = re.search(rf"{call}s: ([\d.]+)% \D+; ([\d.]+)% consecutive\), ([\d.]+)% not; ([\d.]+)%", text)
                     self.assertIsNotNone(parts, text)
                     pairs = list(zip([-9, *offsets], offsets))
                     later = sum(at > before + 9 for before, at in pairs)

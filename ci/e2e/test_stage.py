@@ -110,7 +110,9 @@ class FromProfileToDecision(Stage):
         self.assertEqual([record["tiers"][role]["name"] for role in ("slow", "fast")], ["slow", "fast"])
         read = {role: record["metrics"][f"tier_bytes_read.{role}"]["value"] for role in ("slow", "fast")}
         passes = 2  # a warm-up and a repeat
-        self.assertEqual(read, {"fast": passes * sum(files.values()), "slow": passes * (self.bytes - sum(files.values()))})
+        for role, size in (("fast", sum(files.values())), ("slow", self.bytes - sum(files.values()))):
+            self.assertGreaterEqual(read[role], passes * size)
+            self.assertLess(read[role], (passes + 1) * size, "a short look estimates the time")
 
         trained, = self.records("train", "malware", "--data", self.corpus, "--overlay", "plan.json", "--batch", 10, "--epochs", 1, "--threads", 1,
                                 "--accelerator", "none", "--results", "results")

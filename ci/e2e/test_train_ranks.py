@@ -131,7 +131,7 @@ class Training(RanksTest):
         self.assertIn(message("ranks-different-data-sets"), err)
 
     def test_ranks_that_are_told_other_things_are_refused(self):
-        for other in (("--steps", 4), ("--steps", 3, "--accelerator", "emulated:step=1ms"), ("--steps", 3, "--tier", "more=posix:.")):
+        for other in (("--steps", 4), ("--steps", 3, "--accelerator", "emulated:step=1ms"), ("--steps", 3, "--tier", f"more=posix:{self.made / 'pictures'}")):
             _, err = self.outcome(self.launch(self.command("--steps", 3), self.command(*other)), 120)
             self.assertIn(message("ranks-different-flags"), err)
 

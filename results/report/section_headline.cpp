@@ -61,7 +61,7 @@ std::string headline_section(const std::vector<Record>& records, const std::vect
       sentence_list(sentences, Tone::finding, "finding", "Findings") +
       sentence_list(sentences, Tone::caution, "caution", "Cautions") +
       sentence_list(sentences, Tone::failure, "failure", "Measurements without a result");
-  if (!lists.empty()) out += "<div class=\"sentences\">\n" + lists + "</div>\n";
+  if (!lists.empty()) out += "<div class=\"sentence-groups\">\n" + lists + "</div>\n";
   if (!problems.empty()) {
     out += fmt::format(
         "<details class=\"problems\" open><summary>{} could not be read as a record</summary><ul>\n",
