@@ -192,7 +192,10 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
   if (corpus.scan) out["extensions"] = count_extensions(manifest);
   if (content) out["content"] = content_json(*content);
   if (bad)
-    out["bad"] = {{"checked", manifest.samples()}, {"samples", bad->samples()}, {"objects", bad->objects()}};
+    out["bad"] = {{"checked", manifest.samples() - bad->unchecked()},
+                  {"samples", bad->samples()},
+                  {"objects", bad->objects()},
+                  {"unchecked", bad->unchecked()}};
   return out;
 }
 
@@ -443,6 +446,9 @@ Result<int> run_describe(const CommandContext& context) {
     PENSTOCK_TRY(bad->add_samples(*corpus.tier.backend, corpus.manifest, threads_of(context),
                                   context.output.progress));
     PENSTOCK_TRY(bad->write(options.text("list-bad")));
+    if (bad->unchecked() > 0)
+      warn(fmt::format("{} could not be checked here; the first: {}", count_of(bad->unchecked(), "sample"),
+                       bad->first_unchecked()));
   }
   PENSTOCK_ASSIGN(const Description found, inspect(corpus.manifest));
   if (options.given("save")) {
@@ -472,12 +478,7 @@ Result<int> run_describe(const CommandContext& context) {
     return 0;
   }
   print_table(corpus, found, context.output);
-  if (bad)
-    print_text(
-        fmt::format("\nbad  {} of {}{}; listed in '{}'\n", format_count(bad->samples()),
-                    count_of(corpus.manifest.samples(), "sample"),
-                    bad->objects() == 0 ? "" : " and all in " + count_of(bad->objects(), "unreadable object"),
-                    printable(options.text("list-bad"))));
+  if (bad) print_text("\n" + bad->summary(corpus.manifest.samples(), options.text("list-bad")));
   if (content) print_text("\n" + content_text(*content, corpus.manifest.samples(), context.output));
   return 0;
 }

@@ -82,7 +82,7 @@ class PictureWarnings(TrainTest):
         (self.dir / "d" / "empty_class").mkdir()
         (self.dir / "d" / "k.jpg").symlink_to("a_sound.jpg")
         (found,) = self.records("describe", "d", "--scan", "--list-bad", "bad.tsv")
-        self.assertEqual(found["bad"], {"checked": 10, "samples": 3, "objects": 1})
+        self.assertEqual(found["bad"], {"checked": 10, "samples": 3, "objects": 1, "unchecked": 0})
         self.assertEqual(found["extensions"], {".jpg": 9, ".jpeg": 1})
         self.assertEqual((found["scan"]["empty_folders"], found["scan"]["linked_objects"]), (1, 1))
         rows = [line.split("\t") for line in (self.dir / "bad.tsv").read_text().splitlines()]

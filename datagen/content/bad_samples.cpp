@@ -19,10 +19,12 @@
 #include "datagen/format/sample_type.hpp"
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/backend/buffer.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/printable.hpp"
 #include "io_backends/core/cli/progress.hpp"
 #include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
+#include "io_backends/core/units.hpp"
 #include "io_backends/tiers/tier.hpp"
 
 namespace penstock {
@@ -74,7 +76,8 @@ class SampleChecker {
   Image image_;
 };
 
-// Returns why samples are bad, by their number in the manifest.
+// Returns why samples are bad or, with Errc::unsupported, cannot be checked here, by their number in the
+// manifest.
 Result<std::map<uint64_t, Error>> check_samples(Backend& backend, const Manifest& manifest, unsigned threads,
                                                 bool progress) {
   const ObjectIndex index(manifest);
@@ -125,13 +128,25 @@ Result<void> BadList::add_samples(Backend& backend, const Manifest& manifest, un
     std::string scratch;
     for (const auto& [index, why] : bad) {
       const SampleEntry& sample = manifest.sample(index);
-      add(manifest.object_name(sample.object, scratch), sample.offset, why.message());
+      const std::string_view object = manifest.object_name(sample.object, scratch);
+      if (why.code == Errc::unsupported) {
+        if (unchecked_++ == 0)
+          first_unchecked_ = fmt::format("'{}' at byte {}: {}", object, sample.offset, why.message());
+        continue;
+      }
+      ++samples_;
+      add(object, sample.offset, why.message());
     }
-    samples_ += bad.size();
     return success();
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory to read and decode the samples: choose fewer --threads");
   }
+}
+
+std::string BadList::summary(uint64_t samples, std::string_view file) const {
+  return fmt::format(
+      "bad  {} of {}{}; listed in '{}'\n", format_count(samples_), count_of(samples - unchecked_, "sample"),
+      objects_ == 0 ? "" : " and all in " + count_of(objects_, "unreadable object"), printable(file));
 }
 
 Result<void> BadList::write(const std::string& file) const {

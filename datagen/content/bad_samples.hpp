@@ -19,6 +19,10 @@ class BadList {
   uint64_t samples() const { return samples_; }  // number of bad samples that the manifest lists
   // Number of objects that the scan could not read. The number of their samples is unknown.
   uint64_t objects() const { return objects_; }
+  // Number of samples that this build or machine cannot check, for example PNG in a build without libpng.
+  // They are not in the list. first_unchecked() says why for the first of them.
+  uint64_t unchecked() const { return unchecked_; }
+  const std::string& first_unchecked() const { return first_unchecked_; }
   const std::string& text() const { return text_; }
 
   void add_object(std::string_view name, const Error& why);
@@ -28,6 +32,8 @@ class BadList {
   // kMostUnpackedBytes are only read. Memory: for each thread the largest sample and one picture. Errors:
   // those that do not concern an object (concerns_object()), `exhausted`, and `interrupted` after Ctrl-C.
   Result<void> add_samples(Backend& backend, const Manifest& manifest, unsigned threads, bool progress);
+  // "bad  3 of 44 samples; listed in 'bad.tsv'" with a final newline. `samples`: how many the manifest lists.
+  std::string summary(uint64_t samples, std::string_view file) const;
   // Writes the list to a file, replacing it. It is complete, or unchanged if that fails.
   Result<void> write(const std::string& file) const;
 
@@ -36,6 +42,8 @@ class BadList {
 
   uint64_t samples_ = 0;
   uint64_t objects_ = 0;
+  uint64_t unchecked_ = 0;
+  std::string first_unchecked_;
   std::string text_;
 };
 

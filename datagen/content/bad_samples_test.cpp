@@ -94,6 +94,15 @@ TEST_F(BadSamples, ObjectsThatCannotBeReadAreBad) {
   EXPECT_TRUE(list_.text().starts_with("z\\x09z.tar\t0\tno\\nheader\nb.jpg\t0\t")) << list_.text();
 }
 
+TEST_F(BadSamples, WhatCannotBeCheckedIsCountedAndNotCalledBad) {
+  put("a.bin", std::vector<std::byte>(200, std::byte{7}));
+  put("b.bin", std::vector<std::byte>(200, std::byte{7}));
+  backend_.fail_on("b.bin", Errc::unsupported);
+  EXPECT_TRUE(find("raw").empty());
+  EXPECT_EQ(list_.unchecked(), 1U);
+  EXPECT_NE(list_.first_unchecked().find("'b.bin'"), std::string::npos) << list_.first_unchecked();
+}
+
 TEST_F(BadSamples, AnInterruptIsNoBadSample) {
   put("a.jpg", small_jpeg());
   simulate_interrupt(2);

@@ -11,7 +11,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,7 +29,7 @@ class ScriptedBackend final : public Backend, private Namespace {
   ScriptedBackend() { caps_.native_path = true; }
 
   void put(const std::string& name, std::vector<std::byte> bytes) { objects_[name] = std::move(bytes); }
-  void fail_on(const std::string& name) { failing_objects_.insert(name); }
+  void fail_on(const std::string& name, Errc code = Errc::io) { failing_objects_[name] = code; }
   Caps& change_caps() { return caps_; }
 
   // One text per read, in the order in which the reads began: the object's name, and "+OFFSET" if the offset
@@ -94,8 +93,8 @@ class ScriptedBackend final : public Backend, private Namespace {
       std::lock_guard lock(mutex_);
       reads_.push_back(std::string(name) + (offset == 0 ? "" : "+" + std::to_string(offset)));
     }
-    if (failing_objects_.contains(name))
-      return make_error(Errc::io, "cannot read '" + std::string(name) + "'");
+    if (const auto failing = failing_objects_.find(name); failing != failing_objects_.end())
+      return make_error(failing->second, "cannot read '" + std::string(name) + "'");
     if (offset + out.size() > bytes.size())
       return make_error(Errc::truncated, "'" + std::string(name) + "' ends before the bytes asked for");
     if (!out.empty()) std::memcpy(out.data(), bytes.data() + offset, out.size());
@@ -122,7 +121,7 @@ class ScriptedBackend final : public Backend, private Namespace {
   Caps caps_;
   std::atomic<int> queues_made_ = 0;  // number of calls of queue()
   std::map<std::string, std::vector<std::byte>, std::less<>> objects_;
-  std::set<std::string, std::less<>> failing_objects_;
+  std::map<std::string, Errc, std::less<>> failing_objects_;  // name -> code of the error
   std::atomic<uint64_t> bytes_read_{0};
   mutable std::mutex mutex_;  // guards reads_; not held while bytes are copied
   std::vector<std::string> reads_;
