@@ -383,8 +383,7 @@ class Demo {
     const double least = *std::min_element(best->samples.begin(), best->samples.end());
     return fmt::format(
         "Without cache, {} ({}) delivers {} images/s: enough for {:.0f} accelerators that each take {:.0f} "
-        "images/s "
-        "(calculated).",
+        "images/s (calculated).",
         tier.name, tier.description, format_number(best->value()), std::floor(least / kImagesPerS),
         kImagesPerS);
   }

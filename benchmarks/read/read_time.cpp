@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "benchmarks/read/read_sweep.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/system/cgroup.hpp"
 #include "io_backends/core/time_range.hpp"
 
@@ -166,8 +167,8 @@ Result<void> ReadSweep::plan_time(TimePlan& plan) {
 
 bool ReadSweep::begin_part(std::string_view part, const ReadCell& cell, std::string_view what) {
   if (plan_ == nullptr) return true;
-  return plan_->begin(part, fmt::format("{}, {} thread{}: {}", tiers_[cell.tier]->tier.name, cell.threads,
-                                        cell.threads == 1 ? "" : "s", what));
+  return plan_->begin(
+      part, fmt::format("{}, {}: {}", tiers_[cell.tier]->tier.name, count_of(cell.threads, "thread"), what));
 }
 
 }  // namespace penstock

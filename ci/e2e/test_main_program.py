@@ -282,7 +282,7 @@ class Configuration(penstock_cli.CliTest):
         rows = [json.loads(row) for row in self.run_cli("sweep", "sweep.yaml", "--json").stdout.splitlines()]
         cells = [row for row in rows if row["kind"] == "cell"]
         self.assertEqual([row["cell"] for row in cells], ["threads=1", "threads=2"])
-        self.assertGreater(cells[0]["bytes_per_s"], 0)
+        self.assertGreater(cells[0]["throughput_bytes_per_s"], 0)
 
     def test_flags_of_other_tools_lead_to_the_option(self):
         for flag, option in (("--rw=randread", "--order"), ("--iterations", "--repeat"), ("-t", "--block"), ("--ioengine", "--tier")):

@@ -259,7 +259,7 @@ Result<void> CellRun::measure() {
       return observers_.write_timeline();
     }
     PENSTOCK_TRY(cache_.prepare());
-    if (plan_.time_plan != nullptr) plan_.time_plan->go_on(kTrainingPart);
+    if (plan_.time_plan != nullptr) plan_.time_plan->resume(kTrainingPart);
   }
   cache_.record(trial_);
   PENSTOCK_ASSIGN(const TrainOutcome outcome, train(accelerator));

@@ -184,7 +184,7 @@ void TimePlan::end() {
   current_ = nullptr;
 }
 
-void TimePlan::go_on(std::string_view part_name) {
+void TimePlan::resume(std::string_view part_name) {
   end();
   PlanPart* const part = find(part_name);
   if (part == nullptr || part->ended == 0) return;

@@ -67,7 +67,7 @@ class TimePlan {
   bool begin(std::string_view part, std::string_view step);
   void end();  // ends the part that was started last
   // Ends the part that was started last, and adds the time from now on to an earlier one.
-  void go_on(std::string_view part);
+  void resume(std::string_view part);
 
   bool is_limited() const { return limit_s_.has_value(); }
   bool logs_steps() const { return is_long_ && logs_steps_; }  // whether begin() logs

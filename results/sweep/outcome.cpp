@@ -42,13 +42,17 @@ using Figures = std::map<std::string, std::map<uint64_t, double>>;  // label -> 
 Figures figures_by_turn(std::span<const SweepTurn* const> turns, std::string_view arm) {
   Figures figures;
   for (const SweepTurn* turn : turns)
-    for (const SweepRun& run : turn->runs)
+    for (const SweepRun& run : turn->runs) {
+      if (run.arm != arm) continue;
+      // A record's figures follow one another, that of its first metric first.
+      const std::string* label = nullptr;
       for (const SweepFigure& figure : run.figures) {
-        const bool is_further_metric = &figure != run.figures.data() && (&figure)[-1].label == figure.label;
-        if (run.arm != arm || is_further_metric) continue;
+        if (label != nullptr && *label == figure.label) continue;
+        label = &figure.label;
         auto& values = figures[figure.label];
         if (figure.value) values[turn->round] = *figure.value;
       }
+    }
   return figures;
 }
 
@@ -209,7 +213,7 @@ std::string sweep_row_line(const SweepRow& row) {
   json["median"] = row.values.empty() ? Json() : Json(median(row.values));
   json["interval"] = row.interval ? Json::array({row.interval->low, row.interval->high}) : Json();
   json["values"] = row.values;
-  if (!row.bytes_per_s.empty()) json["bytes_per_s"] = median(row.bytes_per_s);
+  if (!row.bytes_per_s.empty()) json["throughput_bytes_per_s"] = median(row.bytes_per_s);
   json["verdict"] = verdict_name(row.verdict);
   json["reason"] = row.reason;
   return one_line(json);

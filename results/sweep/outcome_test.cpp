@@ -119,7 +119,7 @@ TEST(SweepRows, ShowTheThroughputNextToAnotherMetric) {
   const std::string table = sweep_table(rows, Output{});
   EXPECT_NE(table.find("MiB/s"), std::string::npos) << table;
   EXPECT_NE(table.find("200.0"), std::string::npos) << table;
-  EXPECT_DOUBLE_EQ(Json::parse(sweep_row_line(rows[0]))["bytes_per_s"].get<double>(), 200.0 * 1048576);
+  EXPECT_DOUBLE_EQ(Json::parse(sweep_row_line(rows[0]))["throughput_bytes_per_s"].get<double>(), 200.0 * 1048576);
   history = history_of({1});
   EXPECT_EQ(sweep_table(sweep_rows(spec, cells, history), Output{}).find("MiB/s"), std::string::npos)
       << "no column without figures";

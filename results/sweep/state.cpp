@@ -61,8 +61,8 @@ SweepFigure figure_of(const Json& json) {
   figure.better = static_cast<Better>(json.at("better").get<int>());
   if (json.at("value").is_number()) figure.value = json.at("value").get<double>();
   // Journals of earlier versions lack it.
-  if (json.contains("bytes_per_s") && json["bytes_per_s"].is_number())
-    figure.bytes_per_s = json["bytes_per_s"].get<double>();
+  if (json.contains("throughput_bytes_per_s") && json["throughput_bytes_per_s"].is_number())
+    figure.bytes_per_s = json["throughput_bytes_per_s"].get<double>();
   figure.verdict = parse_verdict(json.at("verdict").get<std::string>()).value_or(Verdict::failed);
   figure.reason = json.at("reason").get<std::string>();
   return figure;
@@ -193,7 +193,7 @@ Json figure_json(const SweepFigure& figure) {
   return Json{{"what", figure.label},
               {"metric", figure.metric},
               {"value", figure.value ? Json(*figure.value) : Json()},
-              {"bytes_per_s", figure.bytes_per_s ? Json(*figure.bytes_per_s) : Json()},
+              {"throughput_bytes_per_s", figure.bytes_per_s ? Json(*figure.bytes_per_s) : Json()},
               {"unit", figure.unit},
               {"verdict", verdict_name(figure.verdict)},
               {"reason", figure.reason}};
