@@ -99,11 +99,20 @@ class BadInput(TrainTest):
         done = self.run_cli("train", "alexnet", "--data", folder, "--scan", "--batch", "4", "--on-error", "skip")
         self.assertIn(pictures[3].name, done.stderr)
 
-    def test_a_missing_object_on_another_tier(self):
+    def test_a_missing_object_on_another_tier_is_named_before_the_start(self):
         copy, pictures = self.corpus()
         pictures[0].unlink()
-        done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--tier", f"other=posix:{copy}",
-                            "--batch", "4", "--json", expect=1)
+        done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--tier", f"other=posix:{copy}", "--batch", "4", "--json",
+                            expect=1)
+        self.assertEqual(done.stdout, "")
+        self.assertIn("'other'", done.stderr)
+        self.assertIn(pictures[0].name, done.stderr)
+
+    def test_a_short_object_on_another_tier_fails_that_tier_alone(self):
+        copy, pictures = self.corpus()
+        os.truncate(pictures[0], 100)
+        done = self.run_cli("train", "alexnet", "--data", self.made / "corpus", "--tier", f"other=posix:{copy}", "--batch", "4", "--json",
+                            expect=1)
         records = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([record["verdict"] for record in records], ["ok", "failed"])
         self.assertIn(pictures[0].name, records[1]["reason"])

@@ -41,7 +41,7 @@ TEST(ReadBottomLine, NamesTheTierNearItsCeilingAndAFasterTier) {
   const auto lines = lines_of({under_ceiling(read_cell("disk", 4, "cold", 450), 500),
                                under_ceiling(read_cell("nvme", 4, "cold", 1350), 2000)});
   EXPECT_TRUE(contains(lines[0], "disk itself limits reading: 90%")) << lines[0];
-  EXPECT_TRUE(contains(lines[1], "nvme delivers 3.0x as much")) << lines[1];
+  EXPECT_TRUE(contains(lines[1], "nvme delivers 3.0x that rate")) << lines[1];
   EXPECT_TRUE(contains(lines[2], "nvme")) << lines[2];
 }
 
