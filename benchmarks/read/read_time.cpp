@@ -128,6 +128,12 @@ TimeRange ReadSweep::ceiling_time(const ReadTier& tier, unsigned threads, double
 Result<void> ReadSweep::plan_time(TimePlan& plan) {
   PENSTOCK_TRY(open_tiers());
   plan_ = &plan;
+  const auto bytes_read = [this] {
+    uint64_t sum = 0;
+    for (const std::unique_ptr<ReadTier>& tier : tiers_) sum += tier->bytes_read();
+    return sum;
+  };
+  const uint64_t bytes_before = bytes_read();
   const auto cells = double(cells_.size());
   TimeRange warm_ups;
   TimeRange repeats;
@@ -145,6 +151,7 @@ Result<void> ReadSweep::plan_time(TimePlan& plan) {
       ceilings += ceiling_time(*tier, options_.threads[i], pass_s[i], prepare_s, empties_cache);
     }
   }
+  plan.count_read(team_.sum(bytes_read() - bytes_before));
   const double ramp_s = as_seconds(options_.ramp);
   const TimeRange repeat = 1 / cells * repeats;
   const uint64_t count = cells_.size() * options_.repeats;

@@ -91,14 +91,17 @@ TimeRange input_seconds(const TrainPlan& plan, const Tier& tier) {
       double(plan.files() != nullptr ? plan.files()->training.files.largest_sample_count() : 1);
   SampleCost cost;
   const auto look = [&]() -> Result<uint64_t> {
-    if (!may_try_speed(tier) || may_hang(tier)) return uint64_t{0};
+    // The other ranks follow rank 0's times.
+    if (!plan.ranks->root() || !may_try_speed(tier) || may_hang(tier)) return uint64_t{0};
     try {
       return load_some(plan, *tier.backend, cost);
     } catch (const std::bad_alloc&) {
       return make_error(Errc::exhausted, "no memory");
     }
   };
+  const uint64_t bytes_before = tier.backend->moved_bytes().read;
   const Result<uint64_t> loaded = look();
+  plan.time_plan->count_read(tier.backend->moved_bytes().read - bytes_before);
   const double threads = double(std::max<uint64_t>(plan.threads, 1));
   if (!loaded.ok() || *loaded == 0) {
     const double bytes = double(plan.corpus.manifest.payload_bytes()) /

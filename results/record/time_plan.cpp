@@ -206,7 +206,7 @@ std::string TimePlan::limit_text() const {
 Json TimePlan::json() const {
   if (!is_settled_) return Json();
   const auto range_json = [](const TimeRange& range) { return Json::array({range.low_s, range.high_s}); };
-  Json json{{"expected_s", range_json(expected_)}, {"parts", Json::array()}};
+  Json json{{"expected_s", range_json(expected_)}, {"read_bytes", read_bytes_}, {"parts", Json::array()}};
   if (limit_s_) json["time_limit_s"] = *limit_s_;
   for (const PlanPart& part : parts_)
     json["parts"].push_back({{"name", part.name},

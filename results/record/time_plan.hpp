@@ -56,6 +56,9 @@ class TimePlan {
   // two become one. The ranks follow rank 0's times.
   void add(PlanPart part);
 
+  // Counts bytes that were read from the tiers to estimate times.
+  void count_read(uint64_t bytes) { read_bytes_ += bytes; }
+
   // Ends the planning: leaves out what does not fit into --time-limit, and prints the plan if it needs more
   // than ten seconds. invalid_argument if even the least does not fit; `remedy` then says how to ask for
   // less, such as "fewer --threads".
@@ -95,6 +98,7 @@ class TimePlan {
   std::string limit_text_;
   std::vector<PlanPart> parts_;
   TimeRange expected_;
+  uint64_t read_bytes_ = 0;
   bool is_settled_ = false;
   bool is_long_ = false;
   PlanPart* current_ = nullptr;  // points into parts_, which does not change after settle()
