@@ -48,7 +48,7 @@ constexpr OptionSpec kDemoOptions[] = {
     {.name = "quick",
      .role = OptionRole::work,
      .type = OptionType::flag,
-     .help = "half a minute instead of three",
+     .help = "take about 20 seconds instead of 2 minutes",
      .group = "Demo"},
     {.name = "tier",
      .role = OptionRole::target,
@@ -67,7 +67,7 @@ constexpr OptionSpec kDemoOptions[] = {
     {.name = "keep-data",
      .role = OptionRole::output,
      .type = OptionType::flag,
-     .help = "leaves the data sets where they were made",
+     .help = "keep the data sets where they were made",
      .group = "Demo"},
     {.name = "seed",
      .role = OptionRole::work,
@@ -432,13 +432,14 @@ class Demo {
     const double min_time_s = std::chrono::duration<double>(parse_duration(budget_.min_time).value()).count();
     const auto rows = double(parse_list(budget_.threads).value().size());
     const double repeats = std::stod(budget_.repeats);
-    constexpr TimeRange kMadeSample_s{0.006, 0.02};      // of one processor
-    constexpr TimeRange kCopiedSample_s{0.0001, 0.002};  // with its check
-    constexpr TimeRange kDecodedSample_s{0.002, 0.008};  // of one processor
-    constexpr TimeRange kProgram_s{0.1, 0.5};            // to start and to end a program
+    constexpr TimeRange kMadeSample_s{0.0004, 0.003};     // of one processor
+    constexpr TimeRange kCopiedSample_s{0.00003, 0.001};  // with its check
+    constexpr TimeRange kDecodedSample_s{0.0009, 0.002};  // of one processor
+    constexpr TimeRange kProgram_s{0.03, 0.3};            // to start and to end a program
     constexpr double kBatch = 128;
     // A repeat and its baseline, and the ceiling of the row.
-    const TimeRange row = (2 * repeats + 2) * TimeRange{min_time_s, 1.3 * min_time_s} + TimeRange{0.3, 1.2};
+    const TimeRange row =
+        (2 * repeats + 2) * TimeRange{0.95 * min_time_s, 1.2 * min_time_s} + TimeRange{0, 0.8};
     const TimeRange input = kBatch / cpus * kDecodedSample_s;
     const auto step_s = [&](double input_s) {
       return std::clamp(1.3 * input_s, 0.02, budget_.longest_step_s);
@@ -458,8 +459,8 @@ class Demo {
     };
     add("data set", 2, samples / cpus * kMadeSample_s, 2);
     add("copies", tiers_.size() - 1, (tiers - 1) * samples * kCopiedSample_s, tiers_.size() - 1);
-    add("cold reads", 1, std::max(1.0, tiers - 1) * rows * TimeRange{row.low_s, 1.6 * row.high_s}, 1);
-    add("report", 1, {0.2, 1.5}, 1);
+    add("cold reads", 1, std::max(1.0, tiers - 1) * rows * TimeRange{row.low_s, 1.3 * row.high_s}, 1);
+    add("report", 1, {0.1, 1}, 1);
     add("trainings", 3, {trainings_s(input.low_s), trainings_s(input.high_s)}, 0);
     add("warm reads", 1, tiers * rows * row, 0);
   }
@@ -483,12 +484,13 @@ Result<int> run_demo(const CommandContext& context) {
 extern const CommandInfo command_demo;
 const CommandInfo command_demo{
     .name = "demo",
-    .summary = "the whole story on this machine: makes data, reads it, trains on it, and writes a report",
+    .summary = "generate data, read it, train on it, and write a report, all on this machine",
     .options = kDemoOptions,
     .run = run_demo,
     .synopsis = "penstock demo [--out DIR] [--quick] [--tier TIER]... [options]",
-    .examples = {"penstock demo                          # three minutes; ends in penstock-demo/report.html",
-                 "penstock demo --quick --tier nvme=posix:/mnt/nvme   # half a minute, with one more tier"},
+    .examples =
+        {"penstock demo                          # about 2 minutes; ends in penstock-demo/report.html",
+         "penstock demo --quick --tier nvme=posix:/mnt/nvme   # about 20 s, with one more tier"},
 };
 
 }  // namespace penstock

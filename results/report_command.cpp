@@ -350,7 +350,7 @@ Result<int> run_report(const CommandContext& context) {
 extern const CommandInfo command_report;
 const CommandInfo command_report{
     .name = "report",
-    .summary = "one self-contained page: what each tier can feed, in charts, tables and words",
+    .summary = "one self-contained HTML page: what each tier delivers, in charts, tables and sentences",
     .options = kReportOptions,
     .run = run_report,
     .synopsis = "penstock report [RESULTS]... [--baseline RESULTS] [--to FORMAT] [-o FILE|DIR]",
