@@ -14,9 +14,6 @@ namespace {
 
 using namespace train_metrics;
 
-// From this AU on the input does not limit the training; it is printed as 98%.
-constexpr double kAcceleratorLimits = 0.975;
-
 double utilization_of(const Record& record) {
   return metric_value(record, kUtilization).value_or(-1);
 }

@@ -124,7 +124,7 @@ void check_bottleneck(const std::string& text, const Grid& grid) {
   EXPECT_GT(busy_s, cell.wall_s / 2) << text;
   for (const auto& [stage, other_s] : cell.busy_s) EXPECT_LE(other_s, busy_s) << text << stage;
   if (name[0] == "accelerator") {
-    EXPECT_GE(cell.utilization, 0.9) << text;
+    EXPECT_GE(cell.utilization, 0.975) << text;
     return;
   }
   EXPECT_TRUE(is_percent(parts_of(text, "busy #% of").at(0), busy_s / cell.wall_s)) << text;

@@ -7,6 +7,8 @@
 //  - The fewest threads that are enough: a grid has a cell for each number of threads and prefetch depth. Of
 //    the cells whose value is within 5% of the best cell, the sentence names the one with the fewest threads.
 //    If several such cells have that number of threads, it names the one with the smallest prefetch depth.
+//  - From an accelerator utilization of kAcceleratorLimits on, the accelerator limits the training. Below it,
+//    the input does.
 #pragma once
 
 #include <span>
@@ -19,6 +21,8 @@
 #include "results/report/page_state.hpp"
 
 namespace penstock::verdicts {
+
+inline constexpr double kAcceleratorLimits = 0.975;  // printed as 98%
 
 // The metrics lost_s.*: how many seconds the accelerator lost for each cause, such as "decode". Sorted with
 // the largest loss first.

@@ -283,22 +283,20 @@ void describe_bottleneck(const TrainGroup& group, std::vector<Sentence>& out) {
   const auto share = [record = record](const StageTally& stage) { return busy_share(*record, stage); };
   const auto busiest = std::max_element(stages.begin(), stages.end(),
                                         [&](const auto& a, const auto& b) { return share(a) < share(b); });
-  // The accelerator counts as the bottleneck only if its utilization is at least this. Its busy share alone
-  // is no good measure: the wait for the first batch and the work between steps lower it.
-  constexpr double kNearlyAlways = 0.9;
+  // For the accelerator, its utilization decides. Its busy share is no good measure: the wait for the first
+  // batch and the work between steps lower it.
   const bool is_accelerator = busiest->stage == "accelerator";
   const auto utilization = metric_value(*record, kUtilization);
   // A stage before the accelerator limits nothing if the accelerator does not wait. Its busy share may be
   // high all the same: a stage that has read all that the run needs is neither starved nor blocked.
-  constexpr double kAlways = 0.975;  // printed as 98%
   const auto computed = std::find_if(stages.begin(), stages.end(), [](const StageTally& stage) {
     return stage.stage == "accelerator" && stage.busy_s > 0;
   });
   // Without steps that compute there is no utilization, and the accelerator takes each batch at once.
   const double always_waiting = computed == stages.end() ? 0 : 1;
   if (share(*busiest) <= 0.5) return;
-  if (is_accelerator ? utilization.value_or(0) < kNearlyAlways
-                     : utilization.value_or(always_waiting) >= kAlways ||
+  if (is_accelerator ? utilization.value_or(0) < kAcceleratorLimits
+                     : utilization.value_or(always_waiting) >= kAcceleratorLimits ||
                            !caused_most_waiting(busiest->stage, lost_parts(*record)))
     return;
   out.push_back(
