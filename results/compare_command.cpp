@@ -340,8 +340,7 @@ Result<int> run_compare(const CommandContext& context) {
 extern const CommandInfo command_compare;
 const CommandInfo command_compare{
     .name = "compare",
-    .summary =
-        "the regression gate: what changed between two sets of results, and whether it may be believed",
+    .summary = "the regression gate: what changed between two sets of results, with confidence intervals",
     .options = kOptions,
     .run = run_compare,
     .synopsis =

@@ -161,10 +161,13 @@ std::string read_heading(const Corpus& corpus, std::span<const Record> records, 
 
 std::string read_table(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const bool in_us = has_short_latency(records);
+  const bool reads_blocks = !records.empty() && !parameter_text(records.front(), "block").empty();
   const auto latency = [&](double ns) { return in_us ? latency_us(ns, output) : latency_ms(ns, output); };
   Table table({{"tier", Align::left},
                {"threads"},
-               {corpus.manifest.one_object_per_sample() ? "files/s" : "samples/s"},
+               {reads_blocks                              ? "IOPS"
+                : corpus.manifest.one_object_per_sample() ? "files/s"
+                                                          : "samples/s"},
                {std::string(rate_unit(output))},
                {"spread"},
                {"scaling"},

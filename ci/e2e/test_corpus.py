@@ -389,6 +389,8 @@ class MeasuredParts(CorpusTest):
                 self.assertEqual(record["corpus"]["samples"], sum(size // block for size in sizes))
                 left_out = {"objects": sum(size < block for size in sizes), "bytes": sum(size % block for size in sizes)}
                 self.assertEqual(record["parameters"]["left_out"], left_out)
+        done = self.run_cli("read", folder, *self.READ, "--block", 1000)
+        self.assertRegex(done.stdout, r"\ntier +threads +IOPS +MiB/s")
 
     def test_where_the_results_are(self):
         folder = self.folder("measured", 3)

@@ -227,7 +227,7 @@ double variogram(const YccImage& picture, size_t distance) {
 }
 
 TEST(Picture, HasTheStatisticsOfPhotographs) {
-  // For the distances 1, 4 and 32, the median variograms of 61 photographs (docs/reference/recipes.md) are 0.03, 0.12
+  // For the distances 1, 4 and 32, the median variograms of 61 photographs are 0.03, 0.12
   // and 0.33. The variogram of white noise is 1.
   const Scenery scenery(7);
   PicturePainter painter(scenery);

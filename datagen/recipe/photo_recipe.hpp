@@ -46,7 +46,7 @@ inline constexpr OptionSpec kEncodeOption{
     .type = OptionType::choice,
     .value = "composed|full",
     .fallback = "composed",
-    .help = "strips: assemble images from encoded strips; full: draw and encode each (40 times the work)"};
+    .help = "composed: assemble images from encoded strips; full: draw and encode each (40 times the work)"};
 
 // Makes the specification of a recipe of JPEG pictures from the request and the options. The caller adds the
 // names. `options` must contain kEncodeOption and the options of photo_sizes().

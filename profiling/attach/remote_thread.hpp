@@ -1,4 +1,5 @@
-// Starts a thread in another process, the target. docs/reference/profiling.md explains why that is safe for the target.
+// Starts a thread in another process, the target. docs/explanation/how-profiling-works.md explains why that
+// is safe for the target.
 #pragma once
 
 #include <chrono>

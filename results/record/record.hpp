@@ -51,7 +51,9 @@ inline constexpr std::string_view kVerdicts[][2] = {
     {"short", "The measured time is shorter than --min-time."},
     {"client_bound", "The processors of this machine were the limit, not the tier."},
     {"ceiling_invalid", "The rate is higher than its measured ceiling, so that ceiling is unreliable."},
-    {"degraded", "Some samples could not be read and were skipped."},
+    {"degraded",
+     "The figures are of a part of the data: samples or objects were skipped, or a session or an import "
+     "lacks parts."},
     {"not_warm", "The page cache could not be filled with the data."},
     {"not_cold", "The data could not be removed from the page cache."},
     {"wrong_bytes", "The bytes that were read differ from those that were written."},

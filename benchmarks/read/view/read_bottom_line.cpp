@@ -2,12 +2,11 @@
 // limits the slowest tier, how much it delivers, and what to do.
 //
 // What limits is concluded from the fastest row of the tier, in this order:
-// - Data that came from the page cache say nothing about a device.
-// - The verdict client_bound, or processors that were busy for at least 90% of the time: this machine limits.
+// - The verdict client_bound: the processors of this machine limit.
 // - A decoded rate whose ceiling is at least twice as high: decoding limits.
-// - A rate that proves to rise still at the most threads or ranks: their number limits. The ceiling may be
-// that
-//   of as many clients, and rise with them.
+// - Data from the page cache: they do not measure the device.
+// - A rate that still rises at the highest number of threads or ranks: that number limits. The ceiling may
+//   be of the same number of clients, and rise with it.
 // - A rate of at least 80% of the ceiling: the tier limits.
 // Otherwise the sentence says that the limit cannot be told, and what to run.
 #include <fmt/format.h>
