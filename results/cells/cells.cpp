@@ -128,6 +128,15 @@ std::string environment_text(const Record& record, std::string_view name) {
   return member_any_text(record.environment, name);
 }
 
+size_t node_count(const Record& record) {
+  const Json* const ranks = member(record.environment, "ranks");
+  if (ranks == nullptr || !ranks->is_array()) return 1;
+  std::set<std::string> hosts;
+  for (const Json& rank : *ranks) hosts.insert(member_text(rank, "host"));
+  hosts.erase("");
+  return std::max<size_t>(1, hosts.size());
+}
+
 std::string corpus_text(const Record& record, std::string_view name) {
   return member_any_text(record.corpus, name);
 }

@@ -55,6 +55,8 @@ RepeatRange repeat_range(const Metric& metric);
 std::string_view range_text(bool is_interval);
 std::string cache_text(const Record& record, std::string_view layer);
 std::string environment_text(const Record& record, std::string_view name);
+// The number of nodes on which the ranks of a record ran. 1 if the record does not say it.
+size_t node_count(const Record& record);
 std::string corpus_text(const Record& record, std::string_view name);
 
 // The record's labels in one line: "disk=old".

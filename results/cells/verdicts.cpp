@@ -99,7 +99,7 @@ std::string reason_text(const std::vector<const Record*>& records) {
 constexpr std::string_view kVerdictTexts[] = {"",
                                               "measured for too short a time",
                                               "limited by this machine's own processors, not by the tier",
-                                              "faster than the ceiling, which is therefore none",
+                                              "faster than the ceiling, which is therefore invalid",
                                               "skipped some samples",
                                               "still not warm, so without a number",
                                               "still not cold, so without a number",
@@ -184,7 +184,7 @@ void describe_emulated(ShownRecords records, std::vector<Sentence>& out) {
   }
   for (const std::string& clause : emulated_clauses)
     out.push_back(
-        {Tone::caution, "emulated", clause + ": its numbers are what was asked for, not a device's."});
+        {Tone::caution, "emulated", clause + ": its figures show the requested limits, not a device."});
 }
 
 void describe_older(size_t older_count, std::vector<Sentence>& out) {

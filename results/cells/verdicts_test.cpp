@@ -60,7 +60,7 @@ TEST(Sentences, AnEmulatedTierIsReported) {
   slow.tiers["data"]["spec"] = "slow=posix:/data/p,limit=50MB/s,latency=2ms";
   EXPECT_EQ(
       only_sentence({slow}, "emulated"),
-      "slow is emulated (limit=50MB/s, latency=2ms): its numbers are what was asked for, not a device's.");
+      "slow is emulated (limit=50MB/s, latency=2ms): its figures show the requested limits, not a device.");
   slow.tiers["data"]["spec"] = "slow=posix:/data/p,direct=1";
   EXPECT_TRUE(sentence_texts({slow}, "emulated").empty());
 }

@@ -97,6 +97,11 @@ std::string file_system_difference(const Cell& cell) {
 std::string machine_difference(const Cell& cell) {
   for (const Fact& fact : kMachineFacts)
     if (std::string found = difference(fact, cell.base, cell.candidate); !found.empty()) return found;
+  const auto nodes = [](const Record& record) { return std::to_string(node_count(record)); };
+  if (std::string found = difference("different number of nodes", values_of(cell.base, nodes),
+                                     values_of(cell.candidate, nodes));
+      !found.empty())
+    return found;
   // Memory sizes that differ by no more than this are equal: kernels reserve different amounts for
   // themselves.
   constexpr double kMemoryTolerance = 0.05;

@@ -112,9 +112,9 @@ TEST(GateText, TheTableIsFollowedByTheRule) {
   EXPECT_TRUE(has(text, "-10% (-12% to -8.0%)  0.0004       6.0%       20  REGRESSION"));
   EXPECT_TRUE(
       has(text,
-          "1 regression, 1 missing, 1 failed, 1 incomparable, 1 inconclusive, 1 differs, 1 without a change; "
-          "3 tested: a change counts with p of at most 0.01 over all of them and at least 5%, and takes 9 "
-          "samples a side."))
+          "1 regression, 1 missing, 1 failed, 1 incomparable, 1 inconclusive, 1 differs, 1 without a change. "
+          "3 tested: a change counts if p over all of them is at most 0.01 and the change is at least 5%. "
+          "That needs 9 samples a side."))
       << text;
   EXPECT_TRUE(has(text, "unpaired: drift not excluded\n"));
 }

@@ -181,15 +181,19 @@ std::string summary_text(const Comparison& comparison, const CompareSettings& se
     const auto outcome = static_cast<GateOutcome>(i);
     const size_t count = comparison.count(outcome);
     if (count == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count,
-                        outcome == GateOutcome::same ? "without a change" : kOutcomes[i].name);
+    const bool is_noun = outcome == GateOutcome::regression;
+    text += text.empty() ? "" : ", ";
+    text += is_noun ? count_of(count, kOutcomes[i].name)
+                    : fmt::format("{} {}", count,
+                                  outcome == GateOutcome::same ? "without a change" : kOutcomes[i].name);
   }
   if (comparison.tested_metrics == 0) return text + ".";
-  return text + fmt::format(
-                    "; {} tested: a change counts with p of at most {:.3g} over all of them and at least "
-                    "{:.3g}%, and takes {} a side.",
-                    comparison.tested_metrics, settings.alpha, 100 * settings.least_effect,
-                    count_of(comparison.least_samples, "sample"));
+  return text +
+         fmt::format(
+             ". {} tested: a change counts if p over all of them is at most {:.3g} and the change is at "
+             "least {:.3g}%. That needs {} a side.",
+             comparison.tested_metrics, settings.alpha, 100 * settings.least_effect,
+             count_of(comparison.least_samples, "sample"));
 }
 
 std::string comparison_text(const Comparison& comparison, const CompareSettings& settings,

@@ -22,7 +22,8 @@ std::string runs_key(const Record& record) {
   if (!is_round && std::find(std::begin(kPooled), std::end(kPooled), record.command) == std::end(kPooled))
     return "";
   return record.command + "|" + label_text(record) + "|" + arm_of(record) + "|" +
-         environment_text(record, "host") + (is_round ? "" : "|" + corpus_text(record, "checksum"));
+         environment_text(record, "host") + "|" + std::to_string(node_count(record)) +
+         (is_round ? "" : "|" + corpus_text(record, "checksum"));
 }
 
 void append_samples(Record& pooled, const Record& round) {

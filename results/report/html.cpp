@@ -40,6 +40,19 @@ std::string escape(std::string_view text) {
   return out;
 }
 
+std::string sentence_html(std::string_view sentence) {
+  std::string out;
+  while (true) {
+    const size_t begin = sentence.find("--");
+    if (begin == std::string_view::npos) return out + escape(sentence);
+    const size_t end =
+        std::min(sentence.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", begin), sentence.size());
+    out += escape(sentence.substr(0, begin)) + "<span class=\"option\">" +
+           escape(sentence.substr(begin, end - begin)) + "</span>";
+    sentence.remove_prefix(end);
+  }
+}
+
 std::string script_json(const Json& json) {
   return with_escapes(ascii_line(json), [](char c) -> std::string_view {
     return c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : c == '&' ? "\\u0026" : "";

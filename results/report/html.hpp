@@ -12,6 +12,8 @@ namespace penstock::report {
 // Escapes text for an element or a quoted attribute. Markup characters become entities; control characters
 // and invalid UTF-8 become U+FFFD.
 std::string escape(std::string_view text);
+// The same for a sentence. No line ends inside the name of an option, such as --cache.
+std::string sentence_html(std::string_view sentence);
 
 // JSON as the content of <script type="application/json">. It is ASCII without '<', '>' and '&', so nothing
 // in it can end the element or start a comment.

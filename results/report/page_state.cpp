@@ -90,7 +90,7 @@ std::string rate_or_dash(const std::optional<double>& bytes_per_s, const Output&
 }
 
 std::string answer_html(std::string_view sentence, std::string_view anchor, std::string_view link_text) {
-  std::string out = "<p class=\"answer\">" + escape(sentence);
+  std::string out = "<p class=\"answer\">" + sentence_html(sentence);
   if (!anchor.empty())
     out += " <a class=\"to\" href=\"#" + escape(anchor) + "\">" + escape(link_text) + "</a>";
   return out + "</p>\n";

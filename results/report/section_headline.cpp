@@ -27,7 +27,7 @@ std::string sentence_list(const std::vector<Sentence>& sentences, Tone tone, std
                                  ? ""
                                  : " <a class=\"to\" href=\"#" + escape(sentence.anchor) + "\">numbers</a>";
     const bool is_leading = std::find(leading.begin(), leading.end(), &sentence) != leading.end();
-    (is_leading ? items : folded) += "<li>" + escape(sentence.text) + link + "</li>\n";
+    (is_leading ? items : folded) += "<li>" + sentence_html(sentence.text) + link + "</li>\n";
     folded_count += is_leading ? 0 : 1;
   }
   if (items.empty()) return "";
@@ -49,7 +49,7 @@ std::string headline_section(const std::vector<Record>& records, const std::vect
     for (std::string& tile : view->tiles(records, state)) tiles.push_back(std::move(tile));
   std::string lines;
   for (const std::string& line : bottom_line)
-    lines += (lines.empty() ? "<strong>" + escape(line) + "</strong>" : " " + escape(line));
+    lines += (lines.empty() ? "<strong>" + sentence_html(line) + "</strong>" : " " + sentence_html(line));
   std::string out = state.open_section("findings", "In three sentences", "",
                                        "<p class=\"bottom-line\">" + lines + "</p>\n");
   if (!tiles.empty()) {
@@ -102,7 +102,7 @@ std::string tiers_section(const std::vector<Record>& records, PageState& state) 
       row.push_back(at == figures.end()
                         ? text("-")
                         : Markup{fmt::format("<a href=\"#record-{}\">{}</a>", state.number_of(*at->record),
-                                             escape(format_number(at->value)))});
+                                             escape(format_number(at->value, state.output)))});
       sheet_row.push_back(at == figures.end() ? "" : plain_number(at->value));
     }
     table.row(std::move(row));

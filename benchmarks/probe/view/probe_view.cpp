@@ -287,7 +287,7 @@ std::string probe_unit(const std::string& probe, const Output& output) {
 }
 
 std::string probe_text(const Metric& metric, const Output& output) {
-  return metric.unit == "B/s" ? format_rate(metric.value(), output) : format_number(metric.value());
+  return metric.unit == "B/s" ? format_rate(metric.value(), output) : format_number(metric.value(), output);
 }
 
 std::span<const ProbeKind> probe_kinds() {

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "benchmarks/read/read_metrics.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "results/cells/cells.hpp"
-#include "results/record/json_members.hpp"
 
 namespace penstock {
 namespace {
@@ -23,15 +22,32 @@ std::string count_key(const Record& record, std::string_view count) {
              : "";
 }
 
+// Whether equally many ranks of the records ran on different numbers of nodes.
+bool nodes_differ(const RecordList& records) {
+  std::map<uint64_t, size_t> nodes_of_ranks;
+  return std::any_of(records.begin(), records.end(), [&](const Record* record) {
+    const auto [at, inserted] =
+        nodes_of_ranks.try_emplace(*whole_number(*record, "ranks", 1), node_count(*record));
+    return !inserted && at->second != node_count(*record);
+  });
+}
+
+std::string ranks_a_node(const Record& record) {
+  return fmt::format("{:g} a node", double(*whole_number(record, "ranks", 1)) / double(node_count(record)));
+}
+
 std::vector<ReadCurve> curves_of(const RecordList& group, std::string_view count) {
   std::vector<ReadCurve> curves;
-  for (const RecordList& found : grouped(group, [](const Record& record) {
-         return std::to_string(*whole_number(record, "threads", 1)) + "|" + tier_name(record);
+  const bool apart = count == "ranks" && nodes_differ(group);
+  for (const RecordList& found : grouped(group, [&](const Record& record) {
+         return std::to_string(*whole_number(record, "threads", 1)) + "|" + tier_name(record) +
+                (apart ? "|" + ranks_a_node(record) : "");
        })) {
-    const uint64_t threads = *whole_number(*found.front(), "threads", 1);
+    const Record& first = *found.front();
     ReadCurve curve;
-    curve.tier = fmt::format("{}, {}{}", tier_name(*found.front()), count_of(threads, "thread"),
-                             count == "ranks" ? " a rank" : "");
+    curve.tier =
+        fmt::format("{}, {}{}{}", tier_name(first), count_of(*whole_number(first, "threads", 1), "thread"),
+                    count == "ranks" ? " a rank" : "", apart ? ", " + ranks_a_node(first) : "");
     for (const Record* const record : found)
       keep_newer(curve.by_count[*whole_number(*record, count, 1)], *record);
     if (curve.by_count.size() > 1) curves.push_back(std::move(curve));
@@ -69,15 +85,6 @@ std::vector<ReadGroup> rank_groups(std::span<const Record> records) {
 
 std::vector<ReadGroup> depth_groups(std::span<const Record> records) {
   return groups_against(records, "depth");
-}
-
-size_t node_count(const Record& record) {
-  const Json* const ranks = member(record.environment, "ranks");
-  if (ranks == nullptr || !ranks->is_array()) return 1;
-  std::set<std::string> hosts;
-  for (const Json& rank : *ranks) hosts.insert(member_text(rank, "host"));
-  hosts.erase("");
-  return std::max<size_t>(1, hosts.size());
 }
 
 }  // namespace penstock

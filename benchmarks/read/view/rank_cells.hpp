@@ -12,12 +12,10 @@ namespace penstock {
 
 // Groups of records that differ only in tier, threads and ranks, with at least two different numbers of
 // ranks. Each curve of a group is for one tier and one number of threads ("pfs, 4 threads a rank"). It maps a
-// number of ranks to the latest usable record. Only the title and the curves of a group are set.
+// number of ranks to the latest usable record. If the same number of ranks ran on several numbers of nodes,
+// the curves are also for one number of ranks a node. Only the title and the curves of a group are set.
 std::vector<ReadGroup> rank_groups(std::span<const Record> records);
 // The same for records that differ in the depth (reads in flight of each thread) in place of the ranks.
 std::vector<ReadGroup> depth_groups(std::span<const Record> records);
-
-// The number of nodes on which the ranks of a record ran. 1 if the record does not say it.
-size_t node_count(const Record& record);
 
 }  // namespace penstock

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "benchmarks/read/read_metrics.hpp"
+#include "io_backends/core/cli/count_of.hpp"
 #include "results/cells/cells.hpp"
 #include "results/record/work.hpp"
 
@@ -20,6 +21,11 @@ std::vector<std::string_view> excluded_parameters(std::string_view more) {
   return excluded;
 }
 
+// "2 nodes"; "" for one node.
+std::string nodes_text(const Record& record) {
+  return node_count(record) > 1 ? count_of(node_count(record), "node") : "";
+}
+
 }  // namespace
 
 std::optional<uint64_t> read_threads(const Record& record) {
@@ -33,7 +39,8 @@ std::string read_data(const Record& record) {
 }
 
 std::string read_work(const Record& record, std::string_view also_excluded) {
-  return read_data(record) + "|" + work_key(record, excluded_parameters(also_excluded));
+  return read_data(record) + "|" + (also_excluded == "ranks" ? "" : nodes_text(record)) + "|" +
+         work_key(record, excluded_parameters(also_excluded));
 }
 
 std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> records,
@@ -41,6 +48,7 @@ std::vector<std::vector<std::string>> read_texts(std::span<const Record* const> 
   std::vector<std::vector<std::string>> rows = work_rows(records, excluded_parameters(also_excluded));
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].insert(rows[i].begin(), {corpus_title(*records[i]), corpus_text(*records[i], "format")});
+    rows[i].push_back(also_excluded == "ranks" ? "" : nodes_text(*records[i]));
     rows[i].insert(rows[i].end(), {environment_text(*records[i], "host"), label_text(*records[i])});
   }
   return rows;

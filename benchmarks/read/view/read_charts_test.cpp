@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,21 @@ TEST(Ranks, HaveAChartATableAndASentence) {
   EXPECT_EQ(node_count(records[2]), 2U);
   EXPECT_TRUE(rank_groups(std::vector<Record>{records[0]}).empty());
   EXPECT_FALSE(has(page_of({records[0]}), "id=\"ranks\""));
+}
+
+TEST(Ranks, OnDifferentNodesAreCurvesOfTheirOwn) {
+  Record on_one_node = of_ranks(2, {150, 151, 152});
+  for (Json& rank : on_one_node.environment["ranks"]) rank["host"] = "a";
+  const std::vector<Record> records{of_ranks(1, {100, 101, 99}), of_ranks(2, {195, 200, 201}), on_one_node,
+                                    of_ranks(4, {204, 205, 206})};
+  const auto groups = rank_groups(records);
+  ASSERT_EQ(groups.size(), 1U);
+  std::map<std::string, std::vector<uint64_t>> ranks;
+  for (const ReadCurve& curve : groups[0].curves)
+    for (const auto& [count, record] : curve.by_count) ranks[curve.tier].push_back(count);
+  EXPECT_EQ(ranks,
+            (std::map<std::string, std::vector<uint64_t>>{{"pfs, 2 threads a rank, 1 a node", {1, 2}},
+                                                          {"pfs, 2 threads a rank, 2 a node", {2, 4}}}));
 }
 
 TEST(Ranks, WithinTheSpreadGiveNoFinding) {

@@ -159,8 +159,8 @@ void describe_losses(const SavingRuns& subject, std::vector<Sentence>& out) {
                         format_seconds(*node), format_seconds(*power));
   const std::vector<double> largest = samples_of(subject.runs, kMostLostWork.with("power"));
   add_sentence(
-      out, Tone::finding, "saving.lost", "A failure loses on average this much work of {}: {}{}{}.",
-      subject.name, lost,
+      out, Tone::finding, "saving.lost",
+      "With saves of {}, a failure loses this much work on average: {}{}{}.", subject.name, lost,
       largest.empty()
           ? ""
           : fmt::format(" (at most {})", format_seconds(*std::max_element(largest.begin(), largest.end()))),
@@ -277,13 +277,13 @@ std::vector<std::string> saving_bottom_line(std::span<const Record> records, con
   const bool is_proven = shorter && shorter->ratio.pairs > 1 && shorter->least_ratio > 1;
   const std::string held = format_seconds(*best->median_of(kBlockTime));
   const std::string amount =
-      is_proven
-          ? fmt::format("Saving {} blocks the training {} instead of {}: {} shorter (median of {} pairs).",
-                        saved_how(best->first(), best->arm), held,
-                        format_seconds(*group.find("direct")->median_of(kBlockTime)),
-                        format_ratio(shorter->ratio.median), shorter->ratio.pairs)
-          : fmt::format("Saving {} {} blocks the training {}.", group.name,
-                        saved_how(best->first(), best->arm), held);
+      is_proven ? fmt::format(
+                      "Saving {} blocks the training for {} instead of {}: {} shorter (median of {} pairs).",
+                      saved_how(best->first(), best->arm), held,
+                      format_seconds(*group.find("direct")->median_of(kBlockTime)),
+                      format_ratio(shorter->ratio.median), shorter->ratio.pairs)
+                : fmt::format("Saving {} {} blocks the training for {}.", group.name,
+                              saved_how(best->first(), best->arm), held);
   if (is_proven && !shorter->ceiling_too_low)
     return {fmt::format("{} limits the checkpoints of {} when they are saved straight to it.",
                         role_name(best->first(), "checkpoint"), group.name),
