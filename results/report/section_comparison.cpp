@@ -186,8 +186,8 @@ const ComparedMetric* worst_row(const Comparison& comparison) {
 
 std::string regression_text(const NamedComparison& one) {
   const size_t count = one.comparison.count(GateOutcome::regression);
-  return fmt::format("{} is worse than {} in {}: {}.", one.candidate, one.base, count_of(count, "metric"),
-                     change_text(*worst_row(one.comparison)));
+  return fmt::format("{} is worse than {} in {}{}: {}.", one.candidate, one.base, count_of(count, "metric"),
+                     count == 1 ? "" : "; the largest change", change_text(*worst_row(one.comparison)));
 }
 
 }  // namespace

@@ -186,7 +186,7 @@ TEST(SweepPlan, TheTimeOfARunIsTheCommandsOwnOrFollowsFromTheOptions) {
 
   CommandInfo knows = kCommand;
   knows.expected_time = [](const CommandContext& run) -> Result<TimeRange> {
-    EXPECT_EQ(run.options.text("threads"), "1,2");
+    EXPECT_EQ(run.options.list("threads"), (std::vector<uint64_t>{1, 2}));
     EXPECT_EQ(run.positionals.size(), 1U);
     return TimeRange{100, 200};
   };
