@@ -195,7 +195,7 @@ namespace {
 
 constexpr BuildInfo kBuild{"@PENSTOCK_VERSION@", "@CMAKE_CXX_COMPILER_ID@ @CMAKE_CXX_COMPILER_VERSION@",
                            "@CMAKE_BUILD_TYPE@", "@flags@", "@PENSTOCK_SANITIZE@"};
-constexpr LibraryVersion kVersions[] = {
+constexpr NamedText kVersions[] = {
 @versions@};
 constexpr Library kLibraries[] = {
 @libraries@};
@@ -203,7 +203,7 @@ constexpr Library kLibraries[] = {
 }  // namespace
 
 const BuildInfo& build_info() { return kBuild; }
-std::span<const LibraryVersion> library_versions() { return kVersions; }
+std::span<const NamedText> library_versions() { return kVersions; }
 std::span<const Library> libraries() { return kLibraries; }
 
 }  // namespace penstock

@@ -1,13 +1,12 @@
 #include "datagen/codec/picture_warnings.hpp"
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock {
 namespace {
 
-struct Name {
-  std::string_view key;   // in records
-  std::string_view text;  // in messages
-};
-constexpr std::array<Name, kPictureWarnings> kNames{{
+// The names in records and the texts in messages.
+constexpr std::array<NamedText, kPictureWarnings> kNames{{
     {"stray_bytes", "stray bytes between markers"},
     {"early_end", "picture data that end early"},
     {"no_end_marker", "no end marker"},
@@ -25,7 +24,7 @@ constexpr std::array<Name, kPictureWarnings> kNames{{
 }  // namespace
 
 std::string_view picture_warning_name(size_t warning) {
-  return kNames[warning].key;
+  return kNames[warning].name;
 }
 
 void PictureWarningCounts::add(const PictureWarnings& warnings, std::string_view sample) {

@@ -13,6 +13,7 @@
 #include "datagen/format/sample_type.hpp"
 #include "datagen/objects/object_check.hpp"
 #include "io_backends/core/checksums/tfrecord_framing.hpp"
+#include "io_backends/core/text.hpp"
 
 namespace penstock {
 namespace {
@@ -31,10 +32,10 @@ std::string describe_other_content(Backend& backend, const Entry& object, std::s
     if (bytes->size() >= kTfRecordHeaderBytes && tfrecord_payload_bytes(bytes->first<kTfRecordHeaderBytes>()))
       return "";
   }
-  constexpr std::pair<std::string_view, std::string_view> kNames[] = {{"webdataset", "a tar archive"},
-                                                                      {"npz", "a ZIP archive"},
-                                                                      {"hdf5", "an HDF5 file"},
-                                                                      {"npy", "a NumPy array"}};
+  constexpr NamedText kNames[] = {{"webdataset", "a tar archive"},
+                                  {"npz", "a ZIP archive"},
+                                  {"hdf5", "an HDF5 file"},
+                                  {"npy", "a NumPy array"}};
   const ContentType* const found = content_type_of(*bytes);
   if (found == nullptr) return "";
   for (const auto& [name, type] : kNames)  // a damaged object of the format itself

@@ -9,10 +9,10 @@ namespace penstock {
 
 namespace {
 
-constexpr std::pair<std::string_view, std::string_view> kCodecs[] = {
-    {"jpg", "jpeg"}, {"jpeg", "jpeg"}, {"jpe", "jpeg"}, {"jfif", "jpeg"}, {"png", "png"},
-    {"gif", "gif"},  {"webp", "webp"}, {"bmp", "bmp"},  {"tif", "tiff"},  {"tiff", "tiff"},
-    {"ppm", "pnm"},  {"pgm", "pnm"},   {"npy", "npy"}};
+constexpr NamedText kCodecs[] = {{"jpg", "jpeg"}, {"jpeg", "jpeg"}, {"jpe", "jpeg"},  {"jfif", "jpeg"},
+                                 {"png", "png"},  {"gif", "gif"},   {"webp", "webp"}, {"bmp", "bmp"},
+                                 {"tif", "tiff"}, {"tiff", "tiff"}, {"ppm", "pnm"},   {"pgm", "pnm"},
+                                 {"npy", "npy"}};
 
 }  // namespace
 

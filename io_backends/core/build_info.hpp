@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "io_backends/core/text.hpp"
+
 namespace penstock {
 
 struct BuildInfo {
@@ -12,12 +14,6 @@ struct BuildInfo {
   std::string_view build_type;  // CMAKE_BUILD_TYPE: "Release"
   std::string_view flags;
   std::string_view sanitizers;  // such as "address,undefined"; "": none
-};
-
-// A library of which CMake found a version, for records.
-struct LibraryVersion {
-  std::string_view name;
-  std::string_view version;
 };
 
 // A library that this build uses, or could use.
@@ -29,7 +25,8 @@ struct Library {
 };
 
 const BuildInfo& build_info();
-std::span<const LibraryVersion> library_versions();
+// The libraries of which CMake found a version, with that version, for records.
+std::span<const NamedText> library_versions();
 std::span<const Library> libraries();
 
 }  // namespace penstock

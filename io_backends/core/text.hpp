@@ -74,6 +74,12 @@ std::optional<Number> parse_digits(std::string_view text, int base = 10) {
   return number;
 }
 
+// A row of a table of names: what each is called elsewhere, or what it means.
+struct NamedText {
+  std::string_view name;
+  std::string_view text;
+};
+
 // A hash function for tables with std::string keys. With it, a std::string_view can be looked up, and no
 // std::string is made for the look-up.
 struct NameHash {

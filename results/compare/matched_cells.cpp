@@ -10,6 +10,7 @@
 #include <set>
 #include <string_view>
 
+#include "io_backends/core/text.hpp"
 #include "io_backends/tiers/named_tiers.hpp"
 #include "results/cells/cells.hpp"
 #include "results/import/foreign.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 // The facts with which the name of a cell begins, the most important first. The second text of each entry
 // comes before the fact's value in that name: "to ", "threads ".
-constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFacts{{
+constexpr NamedText kFirstFacts[] = {
     {"app", ""},
     {"recipe", ""},
     {"payload", ""},
@@ -33,7 +34,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kFirstFa
     {"tier burst_buffer", "through "},
     {"threads", "threads "},
     {"cache", "cache "},
-}};
+};
 
 // Maps a fact to its value, both as text: "threads" to "4", "tier data" to "disk (posix)".
 using Facts = std::map<std::string, std::string>;
@@ -201,8 +202,8 @@ std::vector<std::string> cell_names(const std::string& command, const std::vecto
     };
     for (const auto& [name, words_before] : kFirstFacts) add(words_before, value_of(name));
     for (const std::string& name : fact_names) {
-      const auto matches = [&](const auto& first) { return first.first == name; };
-      if (std::any_of(kFirstFacts.begin(), kFirstFacts.end(), matches)) continue;
+      const auto matches = [&](const auto& first) { return first.name == name; };
+      if (std::any_of(std::begin(kFirstFacts), std::end(kFirstFacts), matches)) continue;
       std::set<std::string> values;
       for (const Facts& other : facts) {
         const auto at = other.find(name);

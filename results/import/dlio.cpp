@@ -27,7 +27,7 @@ constexpr double kDlioMiB = 1 << 20;
 constexpr double kDlioGiB = 1 << 30;
 
 // The record's parameters and the members of the summary.
-constexpr std::pair<const char*, const char*> kCounts[] = {
+constexpr NamedText kCounts[] = {
     {"accelerators", "num_accelerators"},         {"hosts", "num_hosts"},
     {"files_train", "num_files_train"},           {"files_eval", "num_files_eval"},
     {"samples_per_file", "num_samples_per_file"}, {"epochs", "epochs"}};
@@ -41,9 +41,7 @@ Record new_dlio_record(const Json& summary, std::string_view operation) {
         of_each_host != nullptr && of_each_host->is_array())
       record.environment[name] = *of_each_host;
   record.parameters["operation"] = std::string(operation);
-  for (const auto& [name, dlio_name] : kCounts)
-    if (const auto count = imported::number_of(summary, dlio_name); count && *count >= 0 && *count < 1e15)
-      record.parameters[name] = uint64_t(*count);
+  imported::add_counts(record, summary, kCounts);
   if (const auto per_host = imported::number_of(summary, "data_size_per_host_GB"))
     record.parameters["bytes_per_host"] = uint64_t(std::clamp(std::round(*per_host * kDlioGiB), 0.0, 1e18));
   return record;

@@ -64,23 +64,22 @@ constexpr double kBytesPerMiB = 1 << 20;
 constexpr std::string_view kHeaderBegin = "ISO date,label,path type,";
 
 // Parameters that elbencho's configuration has. The first name is the record's.
-constexpr std::pair<const char*, const char*> kNumbers[] = {
-    {"threads", "threads"},
-    {"hosts", "hosts"},
-    {"depth", "io_depth"},
-    {"block", "block_size"},
-    {"paths", "paths"},
-    {"dirs", "dirs"},
-    {"files", "files"},
-    {"file_size", "file_size"},
-    {"custom_tree_dirs", "custom_tree_dirs"},
-    {"files_not_shared", "files_not_shared"},
-    {"custom_tree_files_shared", "custom_tree_files_shared"}};
-constexpr std::pair<const char*, const char*> kFlags[] = {{"direct", "direct_io"},
-                                                          {"random", "random_offsets"},
-                                                          {"random_aligned", "random_aligned"},
-                                                          {"truncate", "truncate_files"},
-                                                          {"shared_paths", "shared_service_paths"}};
+constexpr NamedText kNumbers[] = {{"threads", "threads"},
+                                  {"hosts", "hosts"},
+                                  {"depth", "io_depth"},
+                                  {"block", "block_size"},
+                                  {"paths", "paths"},
+                                  {"dirs", "dirs"},
+                                  {"files", "files"},
+                                  {"file_size", "file_size"},
+                                  {"custom_tree_dirs", "custom_tree_dirs"},
+                                  {"files_not_shared", "files_not_shared"},
+                                  {"custom_tree_files_shared", "custom_tree_files_shared"}};
+constexpr NamedText kFlags[] = {{"direct", "direct_io"},
+                                {"random", "random_offsets"},
+                                {"random_aligned", "random_aligned"},
+                                {"truncate", "truncate_files"},
+                                {"shared_paths", "shared_service_paths"}};
 // Options that are parameters of their own, say which phases there are, or how results are shown. A '=' at
 // the end: it has a value.
 constexpr std::string_view kElbenchoOptions[] = {"-t=",           "--threads=",
@@ -174,13 +173,10 @@ void add_figures(Record& record, const Json& document, const std::string& mix) {
 }
 
 void add_parameters_of(Record& record, const Json& config) {
-  for (const auto& [name, elbencho_name] : kNumbers)
-    if (const auto number = imported::number_of(config, elbencho_name);
-        number && *number >= 0 && *number < 1e18)
-      record.parameters[name] = uint64_t(*number);
+  imported::add_counts(record, config, kNumbers);
   for (const auto& [name, elbencho_name] : kFlags)
     if (const std::string text = member_any_text(config, elbencho_name); !text.empty())
-      record.parameters[name] = text == "1" || text == "true";
+      record.parameters[std::string(name)] = text == "1" || text == "true";
   if (const std::string type = member_text(config, "path_type"); !type.empty())
     record.parameters["path_type"] = type;
   std::vector<std::string> words = imported::command_arguments(member_text(config, "command"));

@@ -39,6 +39,12 @@ void add_if_known(Record& record, const MetricInfo& metric, std::optional<double
   if (value && std::isfinite(*value * factor)) add_sample(record, metric, *value * factor);
 }
 
+void add_counts(Record& record, const Json& object, std::span<const NamedText> names) {
+  for (const auto& [parameter, name] : names)
+    if (const auto count = number_of(object, name); count && *count >= 0 && *count < 1e18)
+      record.parameters[std::string(parameter)] = uint64_t(*count);
+}
+
 std::string valid_utf8(std::string_view text) {
   std::string valid;
   valid.reserve(text.size());

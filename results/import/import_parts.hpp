@@ -4,10 +4,12 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io_backends/core/text.hpp"
 #include "results/import/foreign.hpp"
 
 namespace penstock::imported {
@@ -24,6 +26,10 @@ inline constexpr MetricInfo kLatency{"latency_ns_*", "ns", Better::lower, "repea
 std::optional<double> finite_number(std::string_view text);
 std::optional<double> number_of(const Json& object, std::string_view name);
 void add_if_known(Record& record, const MetricInfo& metric, std::optional<double> value, double factor = 1);
+
+// Adds those members of `object` that are numbers from 0 on to the parameters, as whole numbers. `names` has
+// each parameter with the name of its member.
+void add_counts(Record& record, const Json& object, std::span<const NamedText> names);
 
 // The text with U+FFFD in place of each byte that is not UTF-8. JSON that was parsed has none.
 std::string valid_utf8(std::string_view text);

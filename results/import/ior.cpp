@@ -21,33 +21,33 @@ constexpr MetricInfo kIorMetrics[] = {imported::kPayloadRate, kOpRate, imported:
 constexpr double kIorMiB = 1 << 20;
 
 // Parameters of a test that identify its work: the record's name, and IOR's.
-constexpr std::pair<const char*, const char*> kTestNumbers[] = {{"block", "transferSize"},
-                                                                {"block_size", "blockSize"},
-                                                                {"segments", "segmentCount"},
-                                                                {"nodes", "nodes"},
-                                                                {"tasks_per_node", "tasksPerNode"},
-                                                                {"stonewall_s", "deadlineForStonewall"},
-                                                                {"wear_out", "stoneWallingWearOut"},
-                                                                {"most_minutes", "maxTimeDuration"},
-                                                                {"memory_per_task", "memoryPerTask"},
-                                                                {"memory_per_node", "memoryPerNode"}};
-constexpr std::pair<const char*, const char*> kTestFlags[] = {{"file_per_process", "filePerProc"},
-                                                              {"collective", "collective"},
-                                                              {"random", "randomOffset"},
-                                                              {"fsync", "fsync"},
-                                                              {"fsync_per_write", "fsyncperwrite"},
-                                                              {"reorder_tasks", "reorderTasks"},
-                                                              {"reorder_random", "reorderTasksRandom"},
-                                                              {"unique_dir", "uniqueDir"},
-                                                              {"multi_file", "multiFile"},
-                                                              {"check_write", "checkWrite"},
-                                                              {"check_read", "checkRead"},
-                                                              {"direct", "useO_DIRECT"},
-                                                              {"preallocate", "preallocate"},
-                                                              {"file_view", "useFileView"},
-                                                              {"strided", "useStridedDatatype"},
-                                                              {"shared_file_pointer", "useSharedFilePointer"},
-                                                              {"use_existing_file", "useExistingTestFile"}};
+constexpr NamedText kTestNumbers[] = {{"block", "transferSize"},
+                                      {"block_size", "blockSize"},
+                                      {"segments", "segmentCount"},
+                                      {"nodes", "nodes"},
+                                      {"tasks_per_node", "tasksPerNode"},
+                                      {"stonewall_s", "deadlineForStonewall"},
+                                      {"wear_out", "stoneWallingWearOut"},
+                                      {"most_minutes", "maxTimeDuration"},
+                                      {"memory_per_task", "memoryPerTask"},
+                                      {"memory_per_node", "memoryPerNode"}};
+constexpr NamedText kTestFlags[] = {{"file_per_process", "filePerProc"},
+                                    {"collective", "collective"},
+                                    {"random", "randomOffset"},
+                                    {"fsync", "fsync"},
+                                    {"fsync_per_write", "fsyncperwrite"},
+                                    {"reorder_tasks", "reorderTasks"},
+                                    {"reorder_random", "reorderTasksRandom"},
+                                    {"unique_dir", "uniqueDir"},
+                                    {"multi_file", "multiFile"},
+                                    {"check_write", "checkWrite"},
+                                    {"check_read", "checkRead"},
+                                    {"direct", "useO_DIRECT"},
+                                    {"preallocate", "preallocate"},
+                                    {"file_view", "useFileView"},
+                                    {"strided", "useStridedDatatype"},
+                                    {"shared_file_pointer", "useSharedFilePointer"},
+                                    {"use_existing_file", "useExistingTestFile"}};
 
 // The words of the command line that are options of a back end: "--posix.odirect". "" if there are none.
 std::string backend_options(const std::vector<std::string>& words) {
@@ -68,11 +68,10 @@ void add_test_parameters(Record& record, const Json& test, const std::string& op
     record.parameters["ranks"] = uint64_t(*tasks);
     record.parameters["threads"] = 1;
   }
-  for (const auto& [name, ior_name] : kTestNumbers)
-    if (const auto number = imported::number_of(asked, ior_name); number && *number >= 0 && *number < 1e18)
-      record.parameters[name] = uint64_t(*number);
+  imported::add_counts(record, asked, kTestNumbers);
   for (const auto& [name, ior_name] : kTestFlags)
-    if (const auto number = imported::number_of(asked, ior_name)) record.parameters[name] = *number != 0;
+    if (const auto number = imported::number_of(asked, ior_name))
+      record.parameters[std::string(name)] = *number != 0;
   if (const std::string backend = backend_options(record.argv); !backend.empty()) {
     record.parameters["options"] = backend;
     if (backend.find("odirect") != std::string::npos) record.parameters["direct"] = true;

@@ -91,8 +91,7 @@ Json build_json() {
 
 Json versions_json() {
   Json versions{{"penstock", build_info().version}};
-  for (const LibraryVersion& library : library_versions())
-    versions[std::string(library.name)] = library.version;
+  for (const auto& [name, version] : library_versions()) versions[std::string(name)] = version;
   return versions;
 }
 

@@ -8,6 +8,7 @@
 
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/text.hpp"
 #include "results/cells/cells.hpp"
 #include "results/cells/verdicts_parts.hpp"
 #include "results/record/json_members.hpp"
@@ -48,24 +49,20 @@ void flatten(const Json& json, const std::string& prefix, const Output& output, 
 }
 
 std::string tiers_html(const std::vector<Record>& records) {
-  struct Column {
-    std::string_view key;
-    const char* title;
-  };
-  constexpr Column kColumns[] = {
+  constexpr NamedText kColumns[] = {
       {"name", "tier"},         {"backend", "back end"}, {"fs_type", "file system"},
       {"device", "device"},     {"root", "folder"},      {"mount_options", "mount options"},
       {"striping", "striping"}, {"spec", "as given"},    {"emulated", "emulated"}};
   std::vector<HtmlTable::Column> columns;
-  for (const Column& column : kColumns) columns.push_back({column.title, Kind::words});
+  for (const auto& [key, title] : kColumns) columns.push_back({std::string(title), Kind::words});
   HtmlTable table("Tiers", columns);
   std::set<std::vector<std::string>> shown_rows;
   for (const Record& record : records)
     for (const auto& [role, facts] : record.tiers.items()) {
       if (!facts.is_object() || facts.empty()) continue;
       std::vector<std::string> row;
-      for (const Column& column : kColumns)
-        row.push_back(column.key == "emulated" ? emulation(facts) : member_text(facts, column.key));
+      for (const auto& [key, title] : kColumns)
+        row.push_back(key == "emulated" ? emulation(facts) : member_text(facts, key));
       if (shown_rows.insert(row).second) table.row(row);
     }
   return table.empty() ? "" : table.html();

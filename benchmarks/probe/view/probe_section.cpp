@@ -8,6 +8,7 @@
 
 #include "benchmarks/probe/view/probe_parts.hpp"
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/text.hpp"
 #include "results/record/statistics.hpp"
 #include "results/report/charts.hpp"
 
@@ -138,8 +139,7 @@ std::string probe_section(std::span<const Record> records, PageState& state) {
       "20%.",
       state.answers({"probe.read.sequential.", "probe.write.sequential.", "probe.metadata.create"}));
   size_t index = 0;
-  constexpr std::pair<std::string_view, const char*> kParts[] = {
-      {"read.", "Reads"}, {"write.", "Writes"}, {"metadata.", "Metadata"}};
+  constexpr NamedText kParts[] = {{"read.", "Reads"}, {"write.", "Writes"}, {"metadata.", "Metadata"}};
   const std::vector<std::string> names = probe_names(probes);
   for (const auto& [start, title] : kParts) {
     std::vector<std::string> found;
@@ -147,7 +147,7 @@ std::string probe_section(std::span<const Record> records, PageState& state) {
       if (name.starts_with(start)) found.push_back(name);
     if (found.empty()) continue;
     std::string body = depth_charts(found, probes, state);
-    body += probe_table_html(title, found, probes, state);
+    body += probe_table_html(std::string(title), found, probes, state);
     out += part_html(index, group_anchor("probe", index), title, body);
     ++index;
   }

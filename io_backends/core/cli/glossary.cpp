@@ -13,11 +13,7 @@ namespace penstock {
 namespace {
 
 // Words of other tools, and irregular plurals. A test checks that each leads to a term of the glossary.
-struct Synonym {
-  std::string_view word;
-  std::string_view term;
-};
-constexpr Synonym kSynonyms[] = {
+constexpr NamedText kSynonyms[] = {
     {"ci", "confidence interval"},
     {"corpora", "corpus"},
     {"data set", "corpus"},
@@ -97,8 +93,8 @@ std::vector<GlossaryTerm> terms_named(std::string_view name) {
 // The word itself, what it is a synonym for, and what it may be the plural of.
 std::vector<std::string> candidate_names(const std::string& word) {
   std::vector<std::string> candidates{word};
-  for (const Synonym& synonym : kSynonyms)
-    if (synonym.word == word) candidates.push_back(comparable_name(synonym.term));
+  for (const auto& [synonym, term] : kSynonyms)
+    if (synonym == word) candidates.push_back(comparable_name(term));
   if (is_percentile(word)) candidates.emplace_back("percentile");
   if (word.ends_with("ies")) candidates.push_back(word.substr(0, word.size() - 3) + "y");
   if (word.ends_with("es")) candidates.push_back(word.substr(0, word.size() - 2));

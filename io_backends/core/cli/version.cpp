@@ -22,13 +22,13 @@ namespace {
 // Why the program cannot open the module of its own that uses the library; "" if it can, or if the program
 // uses the library itself.
 std::string why_module_is_missing(std::string_view library) {
-  constexpr std::pair<std::string_view, const char*> kModules[] = {{"hdf5", "penstock_hdf5_filters"},
-                                                                   {"mpi", "libpenstock_mpi.so"},
-                                                                   {"onednn", "libpenstock_onednn.so"},
-                                                                   {"xxhash", "libpenstock_profile.so"}};
+  constexpr NamedText kModules[] = {{"hdf5", "penstock_hdf5_filters"},
+                                    {"mpi", "libpenstock_mpi.so"},
+                                    {"onednn", "libpenstock_onednn.so"},
+                                    {"xxhash", "libpenstock_profile.so"}};
   for (const auto& [name, file] : kModules) {
     if (name != library) continue;
-    const Result<std::string> path = module_path(file);
+    const Result<std::string> path = module_path(file.data());
     if (path.ok()) return "";
     const char* remedy = name == "mpi"
                              ? "a wheel has none; copy it there, or build it where MPI's headers are"

@@ -79,7 +79,7 @@ std::vector<std::string> train_bottom_line(std::span<const Record> records, cons
         fmt::format("It used {} samples/s.", or_dash(metric_value(*any, kSampleRate), format_number, output)),
         "Run the same command with --accelerator emulated:step=100ms, or the step time of yours."};
   const auto causes = lost_parts(*best);
-  const std::string cause = causes.empty() || causes.front().first <= 0 ? "" : causes.front().second;
+  const std::string cause = causes.empty() || causes.front().seconds <= 0 ? "" : causes.front().cause;
   const std::string at_best = fmt::format("Its accelerator utilization (AU) is at most {} ({})",
                                           format_percent(utilization_of(*best)), configuration_text(*best));
   return {limit_text(*best, title, cause),

@@ -13,9 +13,9 @@
 
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "miniapps/pipeline/batch_source.hpp"
 #include "miniapps/train/view/train_cells.hpp"
 #include "results/cells/verdicts_parts.hpp"
 #include "results/report/page_state.hpp"
@@ -26,7 +26,7 @@ inline constexpr double kAcceleratorLimits = 0.975;  // printed as 98%
 
 // The metrics lost_s.*: how many seconds the accelerator lost for each cause, such as "decode". Sorted with
 // the largest loss first.
-std::vector<std::pair<double, std::string>> lost_parts(const Record& record);
+std::vector<LostTime> lost_parts(const Record& record);
 
 // See RecordView::bottom_line.
 std::vector<std::string> train_bottom_line(std::span<const Record> records, const Output& output);

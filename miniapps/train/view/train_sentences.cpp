@@ -92,7 +92,7 @@ void describe_lost(const TrainGroup& group, uint64_t prefetch, const Record& rec
   double sum_s = 0;
   bool straggled = false;
   std::vector<std::string> parts;
-  for (const auto& [lost_s, cause] : lost_parts(record)) {
+  for (const auto& [cause, lost_s] : lost_parts(record)) {
     sum_s += lost_s;
     if (lost_s < kLeastLostShare * *wall) continue;
     straggled |= cause == "straggler";
@@ -265,12 +265,12 @@ void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Re
 
 // Whether the accelerator waited for this stage more than for anything else. `causes` is sorted, the largest
 // loss first; empty in records that do not have the causes.
-bool caused_most_waiting(std::string_view stage, const std::vector<std::pair<double, std::string>>& causes) {
+bool caused_most_waiting(std::string_view stage, const std::vector<LostTime>& causes) {
   if (causes.empty()) return true;
   const std::string_view cause = stage == "list" || stage == "open" ? "read"
                                  : stage == "batch"                 ? "collate"
                                                                     : stage;
-  return causes.front().first > 0 && causes.front().second == cause;
+  return causes.front().seconds > 0 && causes.front().cause == cause;
 }
 
 // Names the bottleneck: the stage that was busy for the largest share of its time, if that is more than half,
@@ -397,13 +397,14 @@ void describe_timeline(const TrainGroup& group, uint64_t prefetch, const Record&
 
 }  // namespace
 
-std::vector<std::pair<double, std::string>> lost_parts(const Record& record) {
+std::vector<LostTime> lost_parts(const Record& record) {
   const std::string lost = kLost.with("");
-  std::vector<std::pair<double, std::string>> parts;
+  std::vector<LostTime> parts;
   for (const auto& [name, metric] : record.metrics)
     if (name.starts_with(lost))
-      parts.emplace_back(metric_value(record, name).value_or(0), name.substr(lost.size()));
-  std::sort(parts.rbegin(), parts.rend());
+      parts.push_back({name.substr(lost.size()), metric_value(record, name).value_or(0)});
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const LostTime& a, const LostTime& b) { return a.seconds > b.seconds; });
   return parts;
 }
 

@@ -6,8 +6,10 @@
 #include <array>
 
 #include "io_backends/core/cli/table.hpp"
+#include "io_backends/core/text.hpp"
 #include "miniapps/train/train_metrics.hpp"
 #include "miniapps/train/view/train_cells.hpp"
+#include "miniapps/train/view/train_parts.hpp"
 #include "results/cells/cells.hpp"
 
 namespace penstock::report {
@@ -18,12 +20,8 @@ using namespace saving_metrics;
 
 constexpr double kLeastShownShare = 0.0005;  // as a share of the wall time: smaller losses get no row
 
-struct LossCause {
-  std::string_view name;
-  std::string_view text;
-};
 // The causes of lost time, in the order of the pipeline.
-constexpr std::array<LossCause, 10> kLossCauses{{{"read", "opening and reading"},
+constexpr std::array<NamedText, 10> kLossCauses{{{"read", "opening and reading"},
                                                  {"decode", "decoding"},
                                                  {"resize", "resizing"},
                                                  {"transpose", "transposing"},
@@ -36,7 +34,7 @@ constexpr std::array<LossCause, 10> kLossCauses{{{"read", "opening and reading"}
 
 size_t cause_index(std::string_view name) {
   return size_t(std::find_if(kLossCauses.begin(), kLossCauses.end(),
-                             [&](const LossCause& cause) { return cause.name == name; }) -
+                             [&](const NamedText& cause) { return cause.name == name; }) -
                 kLossCauses.begin());
 }
 
@@ -71,16 +69,12 @@ Waterfall waterfall_of(const Record& record) {
   const auto busy_s = metric_value(record, kStageBusy.with("accelerator"));
   if (waterfall.wall_s <= 0 || !busy_s || !metric_value(record, kUtilization)) return {};
   waterfall.computing_s = *busy_s / std::max(1.0, parameter_number(record, "ranks").value_or(1));
-  const std::string prefix = kLost.with("");
-  std::vector<std::pair<size_t, LostTime>> lost;
-  for (const auto& [name, metric] : record.metrics)
-    if (name.starts_with(prefix))
-      lost.push_back(
-          {cause_index(name.substr(prefix.size())),
-           {loss_text(name.substr(prefix.size()), record), metric_value(record, name).value_or(0)}});
-  if (lost.empty()) return {};
-  std::stable_sort(lost.begin(), lost.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (auto& [index, loss] : lost) waterfall.losses.push_back(std::move(loss));
+  waterfall.losses = verdicts::lost_parts(record);
+  if (waterfall.losses.empty()) return {};
+  std::stable_sort(
+      waterfall.losses.begin(), waterfall.losses.end(),
+      [](const LostTime& a, const LostTime& b) { return cause_index(a.cause) < cause_index(b.cause); });
+  for (LostTime& loss : waterfall.losses) loss.cause = loss_text(loss.cause, record);
   waterfall.losses.push_back({"validating", metric_value(record, kValidation).value_or(0)});
   double rest_s = waterfall.wall_s - waterfall.computing_s;
   for (const LostTime& loss : waterfall.losses) rest_s -= loss.seconds;
