@@ -130,9 +130,9 @@ class TierProbe {
     for (ProbeCell* cell : sorted_cells) PENSTOCK_TRY(measure_large_files(*cell));
     PENSTOCK_TRY(team_.all_ok(make_small_files()));
     const uint64_t bytes_each = large_file_bytes(most_clients_);
-    std::vector<std::pair<std::string, uint64_t>> large_files;
+    std::vector<Entry> large_files;
     for (unsigned i = 0; i < most_clients_; ++i)
-      large_files.emplace_back(folder_.object("large", i), bytes_each);
+      large_files.push_back({folder_.object("large", i), bytes_each});
     PENSTOCK_ASSIGN(const BlockObjects blocks, block_objects(large_files, kBlockBytes));
     PENSTOCK_ASSIGN(const BlockObjects files, block_objects(small_files_, 0));
     for (ProbeCell& cell : cells_) {
@@ -282,7 +282,7 @@ class TierProbe {
     if (note_) note_("creating small files");
     const uint64_t files_each = std::max<uint64_t>(settings_.bytes / kSmallFileBytes / most_clients_, 1);
     for (uint64_t i = 0; i < files_each * most_clients_; ++i)
-      small_files_.emplace_back(folder_.object("small", i), kSmallFileBytes);
+      small_files_.push_back({folder_.object("small", i), kSmallFileBytes});
     if (!begin(kProbeFiles, cells_.back(), "small files")) return no_time();
     WriteProbe probe = write_probe({.writers = most_clients_,
                                     .objects_per_writer = files_each,
@@ -476,7 +476,7 @@ class TierProbe {
   const Note& note_;
   const unsigned most_clients_;
   std::vector<ProbeCell> cells_;
-  std::vector<std::pair<std::string, uint64_t>> small_files_;
+  std::vector<Entry> small_files_;
   bool is_planning_ = false;
   std::map<std::string_view, uint64_t> probes_by_kind_;  // while it plans
   ProbeSpeed speed_;

@@ -15,17 +15,17 @@ constexpr std::string_view kBlocksRecipe = "blocks";
 
 }  // namespace
 
-Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block) {
+Result<Manifest> block_manifest(std::span<const Entry> objects, uint64_t block) {
   ManifestFacts facts;
   facts.recipe = kBlocksRecipe;
   facts.format = "files";
   facts.codec = "raw";
   ManifestBuilder builder(facts);
-  for (const auto& [name, bytes] : objects) {
+  for (const Entry& entry : objects) {
     PENSTOCK_TRY(check_interrupt());
-    const uint32_t object = builder.add_object(name, bytes);
-    const uint64_t sample_bytes = block == 0 ? bytes : block;
-    for (uint64_t at = 0; sample_bytes != 0 && sample_bytes <= bytes - at; at += sample_bytes)
+    const uint32_t object = builder.add_object(entry.name, entry.bytes);
+    const uint64_t sample_bytes = block == 0 ? entry.bytes : block;
+    for (uint64_t at = 0; sample_bytes != 0 && sample_bytes <= entry.bytes - at; at += sample_bytes)
       builder.add_sample({.offset = at, .length = sample_bytes, .object = object});
   }
   PENSTOCK_ASSIGN(std::vector<std::byte> bytes, builder.finish());
@@ -33,12 +33,12 @@ Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>
 }
 
 Result<Manifest> block_manifest(const Manifest& source, uint64_t block) {
-  std::vector<std::pair<std::string, uint64_t>> objects;
+  std::vector<Entry> objects;
   std::string scratch;
   uint64_t largest = 0;
   for (uint64_t i = 0; i < source.objects(); ++i) {
-    objects.emplace_back(source.object_name(i, scratch), source.object_bytes(i));
-    largest = std::max(largest, objects.back().second);
+    objects.push_back({std::string(source.object_name(i, scratch)), source.object_bytes(i)});
+    largest = std::max(largest, objects.back().bytes);
   }
   if (largest < block)
     return make_error(Errc::not_found, "no object has {}: the largest has {}; choose a smaller --block",
@@ -57,8 +57,7 @@ BlockRest rest_of_blocks(const Manifest& blocks) {
   return rest;
 }
 
-Result<BlockObjects> block_objects(std::span<const std::pair<std::string, uint64_t>> objects,
-                                   uint64_t block) {
+Result<BlockObjects> block_objects(std::span<const Entry> objects, uint64_t block) {
   PENSTOCK_ASSIGN(Manifest manifest, block_manifest(objects, block));
   PENSTOCK_ASSIGN(SampleList samples, corpus_samples(manifest));
   return BlockObjects{std::move(manifest), std::move(samples)};

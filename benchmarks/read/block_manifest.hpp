@@ -4,18 +4,17 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <utility>
 
 #include "datagen/manifest/manifest.hpp"
 #include "datagen/sample/sample_list.hpp"
+#include "io_backends/backend/namespace.hpp"
 
 namespace penstock {
 
-// Makes a manifest in which every block of `block` bytes of an object is one sample. `objects` gives the name
-// and the size in bytes of each object. Bytes after an object's last whole block belong to no sample. If
+// Makes a manifest in which every block of `block` bytes of an object is one sample. Of the entries in
+// `objects`, only name and size count. Bytes after an object's last whole block belong to no sample. If
 // `block` is 0, each object is one sample. The manifest has no checksums, and its recipe is named "blocks".
-Result<Manifest> block_manifest(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block);
+Result<Manifest> block_manifest(std::span<const Entry> objects, uint64_t block);
 
 // Divides the objects of the manifest `source` into blocks, as the function above does. Fails with not_found
 // if no object has a whole block.
@@ -26,7 +25,7 @@ struct BlockObjects {
   Manifest manifest;
   SampleList samples;
 };
-Result<BlockObjects> block_objects(std::span<const std::pair<std::string, uint64_t>> objects, uint64_t block);
+Result<BlockObjects> block_objects(std::span<const Entry> objects, uint64_t block);
 
 // What the blocks of a manifest leave out. Nothing if block_manifest() did not make the manifest.
 struct BlockRest {

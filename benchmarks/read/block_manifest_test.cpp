@@ -8,7 +8,7 @@
 namespace penstock {
 namespace {
 
-using Objects = std::vector<std::pair<std::string, uint64_t>>;
+using Objects = std::vector<Entry>;
 
 TEST(BlockManifest, CutsWholeBlocksFromEveryObject) {
   const auto manifest = block_manifest(Objects{{"a", 10'000}, {"b", 4'095}, {"c", 4'096}, {"d", 0}}, 4'096);
