@@ -207,9 +207,8 @@ Chart latency_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
 }
 
 Chart distribution_chart(const ReadGroup& group, std::vector<std::string>& tiers) {
-  constexpr std::pair<MetricInfo, const char*> kPoints[] = {
-      {kLatencyP10, "10%"}, {kLatencyP25, "25%"}, {kLatencyP50, "50%"}, {kLatencyP75, "75%"},
-      {kLatencyP90, "90%"}, {kLatencyP95, "95%"}, {kLatencyP99, "99%"}, {kLatencyP999, "99.9%"}};
+  constexpr MetricInfo kPoints[] = {kLatencyP10, kLatencyP25, kLatencyP50, kLatencyP75,
+                                    kLatencyP90, kLatencyP95, kLatencyP99, kLatencyP999};
   Chart chart;
   chart.title = "Latency distribution, " + group.title;
   chart.x_label = "share of samples that took at most this long";
@@ -217,18 +216,17 @@ Chart distribution_chart(const ReadGroup& group, std::vector<std::string>& tiers
   chart.x_is_log2 = true;  // faster samples / slower samples: about equal distances for 90%, 99% and 99.9%
   chart.y_is_logarithmic = true;
   chart.summary = chart.title + ", a line for each tier at its fastest thread count";
-  std::vector<std::pair<MetricInfo, const char*>> points;
-  for (const auto& point : kPoints)
+  std::vector<MetricInfo> points;
+  for (const MetricInfo& point : kPoints)
     if (std::any_of(group.curves.begin(), group.curves.end(), [&](const ReadCurve& curve) {
-          return std::any_of(curve.by_count.begin(), curve.by_count.end(), [&](const auto& row) {
-            return find_metric(*row.second, point.first) != nullptr;
-          });
+          return std::any_of(curve.by_count.begin(), curve.by_count.end(),
+                             [&](const auto& row) { return find_metric(*row.second, point) != nullptr; });
         }))
       points.push_back(point);
   if (points.size() < 3) return chart;
-  for (const auto& [metric, name] : points) {
-    chart.x.push_back(metric.percent / (100 - metric.percent));
-    chart.x_names.emplace_back(name);
+  for (const MetricInfo& point : points) {
+    chart.x.push_back(point.percent / (100 - point.percent));
+    chart.x_names.push_back(fmt::format("{}%", point.percent));
   }
   for (const ReadCurve& curve : group.curves) {
     const Record* best = nullptr;
@@ -243,8 +241,8 @@ Chart distribution_chart(const ReadGroup& group, std::vector<std::string>& tiers
                        {},
                        {},
                        {}};
-    for (const auto& point : points) {
-      const auto ns = metric_value(*best, point.first);
+    for (const MetricInfo& point : points) {
+      const auto ns = metric_value(*best, point);
       series.y.push_back(ns ? std::optional(*ns / 1e6) : std::nullopt);
     }
     add_unless_empty(chart, std::move(series));
