@@ -168,12 +168,6 @@ Result<std::pair<std::string, std::string>> choose_arms(const std::string& named
   return arm_pair;
 }
 
-struct ComparedSides {
-  RecordSet base;
-  RecordSet candidate;
-  std::vector<std::string> remarks;
-};
-
 // Reads records, and fails if any of them cannot be read: the record that cannot be read may be the one that
 // shows a regression.
 Result<RecordSet> read_complete(std::span<const fs::path> paths) {
@@ -186,8 +180,8 @@ Result<RecordSet> read_complete(std::span<const fs::path> paths) {
 }
 
 // Removes from the candidate all records that the base also has. They are not new measurements. This happens
-// if, for example, NEW is a folder that contains the records of BASE.
-Result<ComparedSides> remove_shared_records(RecordSet base, RecordSet candidate) {
+// if, for example, NEW is a folder that contains the records of BASE. Returns a remark, or "".
+Result<std::string> remove_shared_records(const RecordSet& base, RecordSet& candidate) {
   std::set<std::string> base_ids;
   for (const StoredRecord& stored : base.records)
     if (!stored.record.id.empty()) base_ids.insert(stored.record.id);
@@ -198,21 +192,18 @@ Result<ComparedSides> remove_shared_records(RecordSet base, RecordSet candidate)
   if (shared_count > 0 && candidate.records.empty())
     return make_error(Errc::invalid_argument,
                       "base and candidate are the same records: name two sets of results");
-  ComparedSides sides{std::move(base), std::move(candidate), {}};
-  if (shared_count > 0)
-    sides.remarks.push_back(fmt::format("{} of the base {} in the candidate too and {} left out there",
-                                        count_of(shared_count, "record"), shared_count == 1 ? "is" : "are",
-                                        shared_count == 1 ? "is" : "are"));
-  return sides;
+  if (shared_count == 0) return std::string();
+  return fmt::format("{0} of the base {1} in the candidate too and {1} left out there",
+                     count_of(shared_count, "record"), shared_count == 1 ? "is" : "are");
 }
 
-Result<ComparedSides> read_sides(const CommandContext& context, const std::vector<fs::path>& arguments) {
-  const std::string arms = context.options.text("arms");
+Result<Comparison> compare_results(const std::string& arms, const std::vector<fs::path>& arguments,
+                                   const CompareSettings& settings) {
   if (arguments.size() == 1) {
     PENSTOCK_ASSIGN(const RecordSet all_records, read_complete(with_folders(arguments[0].string())));
     PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all_records));
-    return ComparedSides{
-        records_of_arm(all_records, named.first), records_of_arm(all_records, named.second), {}};
+    return compare_records(records_of_arm(all_records, named.first),
+                           records_of_arm(all_records, named.second), settings);
   }
   if (arguments.size() != 2)
     return make_error(Errc::invalid_argument, "name two sets of results: penstock compare BASE NEW");
@@ -222,9 +213,13 @@ Result<ComparedSides> read_sides(const CommandContext& context, const std::vecto
     RecordSet all_records = base;
     all_records.records.insert(all_records.records.end(), candidate.records.begin(), candidate.records.end());
     PENSTOCK_ASSIGN(const auto named, choose_arms(arms, all_records));
-    return ComparedSides{records_of_arm(base, named.first), records_of_arm(candidate, named.second), {}};
+    return compare_records(records_of_arm(base, named.first), records_of_arm(candidate, named.second),
+                           settings);
   }
-  return remove_shared_records(std::move(base), std::move(candidate));
+  PENSTOCK_ASSIGN(std::string remark, remove_shared_records(base, candidate));
+  PENSTOCK_ASSIGN(Comparison comparison, compare_records(base, candidate, settings));
+  if (!remark.empty()) comparison.remarks.push_back(std::move(remark));
+  return comparison;
 }
 
 // Appends the text to the summary of a GitHub workflow step. That is a file to which all programs of the step
@@ -291,13 +286,11 @@ Result<int> compare(const CommandContext& context) {
   PENSTOCK_ASSIGN(const bool measures, compares_tiers(context.options));
   if (measures && context.options.flag("dry-run")) return print_gate_plan(context);
   if (measures) {
-    PENSTOCK_ASSIGN(GateRecords measured, measure_tiers(context));
-    arguments = {std::move(measured.base), std::move(measured.candidate)};
+    PENSTOCK_ASSIGN(arguments, measure_tiers(context));
   }
-  PENSTOCK_ASSIGN(const ComparedSides sides, read_sides(context, arguments));
   const CompareSettings settings = settings_of(context.options);
-  PENSTOCK_ASSIGN(Comparison comparison, compare_records(sides.base, sides.candidate, settings));
-  comparison.remarks.insert(comparison.remarks.end(), sides.remarks.begin(), sides.remarks.end());
+  PENSTOCK_ASSIGN(const Comparison comparison,
+                  compare_results(context.options.text("arms"), arguments, settings));
   PENSTOCK_TRY(
       publish(context, {.text = comparison_text(comparison, settings, context.output),
                         .json = comparison_json(comparison, settings),

@@ -183,7 +183,7 @@ Result<int> print_gate_plan(const CommandContext& context) {
   return 0;
 }
 
-Result<GateRecords> measure_tiers(const CommandContext& context) {
+Result<std::vector<std::filesystem::path>> measure_tiers(const CommandContext& context) {
   PENSTOCK_ASSIGN(SweepWork work, gate_work(context));
   PENSTOCK_ASSIGN(SweepState state, open_sweep(work, context, kSource));
   const std::string journal = SweepState::journal_file(work.spec.results, work.spec.name).string();
@@ -202,10 +202,11 @@ Result<GateRecords> measure_tiers(const CommandContext& context) {
                             state.history().turns.size(), count_of(work.spec.repeats, "pair")));
     return make_error(Errc::interrupted, "ended by {}", end.reason);
   }
-  const GateRecords records{SweepState::records_folder(work.spec.results, work.spec.name, kArms[0]),
-                            SweepState::records_folder(work.spec.results, work.spec.name, kArms[1])};
-  context.log(fmt::format("records: {} and {}", records.base.string(), records.candidate.string()));
-  return records;
+  std::vector<std::filesystem::path> folders;
+  for (const std::string_view arm : kArms)
+    folders.push_back(SweepState::records_folder(work.spec.results, work.spec.name, arm));
+  context.log(fmt::format("records: {} and {}", folders[0].string(), folders[1].string()));
+  return folders;
 }
 
 }  // namespace penstock
