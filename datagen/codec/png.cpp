@@ -25,9 +25,9 @@ Result<void> png_available() {
 Result<void> decode_png(std::span<const std::byte> /*png*/, Image& /*out*/) {
   return png_available();
 }
-Result<std::span<const std::byte>> PngEncoder::encode(const Image& /*image*/) {
+Result<std::span<const std::byte>> encode_png(const Image& /*image*/, std::vector<std::byte>& out) {
   PENSTOCK_TRY(png_available());
-  return std::span<const std::byte>(out_);
+  return std::span<const std::byte>(out);
 }
 
 #else
@@ -245,7 +245,7 @@ Result<void> decode_png(std::span<const std::byte> png, Image& out) {
   return success();
 }
 
-Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
+Result<std::span<const std::byte>> encode_png(const Image& image, std::vector<std::byte>& out) {
   const std::string size = std::to_string(image.width) + "x" + std::to_string(image.height) + " pixels";
   if (image.width == 0 || image.height == 0 || image.width > kMostSidePixels ||
       image.height > kMostSidePixels || uint64_t{image.width} * image.height > kMostJpegPixels)
@@ -256,16 +256,16 @@ Result<std::span<const std::byte>> PngEncoder::encode(const Image& image) {
     return make_error(Errc::invalid_argument, "the picture has fewer pixels than width times height");
   const size_t raw_bytes = (size_t{image.width} * 3 + 1) * image.height;
   try {
-    if (out_.size() < raw_bytes + raw_bytes / 64 + kOverheadBytes)
-      out_.resize(raw_bytes + raw_bytes / 64 + kOverheadBytes);
+    if (out.size() < raw_bytes + raw_bytes / 64 + kOverheadBytes)
+      out.resize(raw_bytes + raw_bytes / 64 + kOverheadBytes);
   } catch (const std::bad_alloc&) {
     return make_error(Errc::exhausted, "no memory to encode a PNG of " + size);
   }
-  PngSink sink(out_);
+  PngSink sink(out);
   if (!sink.write(image.pixels.data(), image.width, image.height))
     return make_error(sink.guard.out_of_memory ? Errc::exhausted : Errc::internal,
                       "cannot encode a PNG of " + size + ": " + sink.guard.message);
-  return std::span<const std::byte>(out_).first(out_.size() - sink.left.size());
+  return std::span<const std::byte>(out).first(out.size() - sink.left.size());
 }
 
 #endif

@@ -1,4 +1,4 @@
-// Decodes and encodes PNG with libpng. Only one thread at a time may use an object. In a build without
+// Decodes and encodes PNG with libpng. In a build without
 // libpng, decoding and encoding a PNG fails with `unsupported` and says why.
 #pragma once
 
@@ -37,15 +37,9 @@ class PictureDecoder {
   JpegDecoder jpeg_;
 };
 
-// Makes PNGs with eight bits a channel, libpng's default filters and no metadata. The same pixels give the
-// same bytes (for one version of libpng and zlib). Only one thread at a time may use it. The result of
-// encode() is valid until the next call.
-class PngEncoder {
- public:
-  Result<std::span<const std::byte>> encode(const Image& image);
-
- private:
-  std::vector<std::byte> out_;
-};
+// Makes a PNG with eight bits a channel, libpng's default filters and no metadata, and returns it: the
+// beginning of `out`, whose memory is reused. The same pixels give the same bytes (for one version of libpng
+// and zlib).
+Result<std::span<const std::byte>> encode_png(const Image& image, std::vector<std::byte>& out);
 
 }  // namespace penstock

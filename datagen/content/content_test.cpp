@@ -199,8 +199,8 @@ TEST_F(ContentTest, PicturesAreDecoded) {
   put(plain, {{0, plain.size() / 2}});
   uint64_t png = 0;
   if (png_available().ok()) {
-    PngEncoder png_encoder;
-    const auto bytes = png_encoder.encode({4, 4, std::vector<uint8_t>(48, 7)}).value();
+    std::vector<std::byte> encoded;
+    const auto bytes = encode_png({4, 4, std::vector<uint8_t>(48, 7)}, encoded).value();
     put(Bytes(bytes.begin(), bytes.end()));
     png = 1;
   }

@@ -145,7 +145,7 @@ Result<double> PngPhotoMaker::estimate_density() {
     const uint32_t count = std::min(kRowsPerBand, rows - row);
     excerpt_.pixels.insert(excerpt_.pixels.end(), begin, begin + ptrdiff_t(count * stride));
   }
-  PENSTOCK_ASSIGN(const std::span<const std::byte> png, encoder_.encode(excerpt_));
+  PENSTOCK_ASSIGN(const std::span<const std::byte> png, encode_png(excerpt_, encoded_));
   return double(png.size()) / (double(rows) * pixels_.width);
 }
 
@@ -164,7 +164,7 @@ Result<std::span<const FieldBytes>> PngPhotoMaker::make(uint64_t index) {
   shape = resized(shape, target_bytes / expected_density);
   for (int tries = 1;; ++tries) {
     paint();
-    PENSTOCK_ASSIGN(png_, encoder_.encode(pixels_));
+    PENSTOCK_ASSIGN(png_, encode_png(pixels_, encoded_));
     const double size_ratio = target_bytes / double(png_.size());
     if (std::abs(size_ratio - 1.0) <= kPngSizeTolerance || tries == kMostTries) break;
     shape = resized(shape, shape.pixels() * size_ratio);

@@ -55,7 +55,7 @@ class PngPhotoMaker final : public SampleMaker {
   const RandomStream samples_;
   const PhotoSizes sizes_;
   PicturePainter painter_;
-  PngEncoder encoder_;
+  std::vector<std::byte> encoded_;
   YccImage picture_;
   Image pixels_;
   Image excerpt_;

@@ -136,8 +136,8 @@ TEST(Picture, CropsDependOnlyOnSeedEpochAndSample) {
 
 TEST(Picture, TakesPngInEveryMode) {
   if (!png_available().ok()) GTEST_SKIP() << png_available().error().what;
-  PngEncoder encoder;
-  const auto png = encoder.encode(waves(200, 150)).value();
+  std::vector<std::byte> encoded;
+  const auto png = encode_png(waves(200, 150), encoded).value();
   const Bytes stored(png.begin(), png.end());
   const Bytes whole = applied(to_48(), stored);
   EXPECT_LE(worst_difference(whole, applied(to_48(), as_jpeg(waves(200, 150)))), 12);
