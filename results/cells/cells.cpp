@@ -80,10 +80,10 @@ const Metric* throughput(const Record& record) {
   return nullptr;
 }
 
-std::optional<RatioRange> ratio_of_any(const Metric* numerator, const Metric* denominator) {
+std::optional<ValueRange> ratio_of_any(const Metric* numerator, const Metric* denominator) {
   if (numerator == nullptr || denominator == nullptr || denominator->value() <= 0) return std::nullopt;
   const double medians = numerator->value() / denominator->value();
-  RatioRange range{medians, medians, medians};
+  ValueRange range{medians, medians, medians};
   for (const double below : denominator->samples)
     for (const double above : numerator->samples) {
       if (below <= 0) continue;
@@ -93,8 +93,8 @@ std::optional<RatioRange> ratio_of_any(const Metric* numerator, const Metric* de
   return range;
 }
 
-std::optional<RatioRange> ratio_of_pairs(const Metric* numerator, const Metric* denominator) {
-  std::optional<RatioRange> range = ratio_of_any(numerator, denominator);
+std::optional<ValueRange> ratio_of_pairs(const Metric* numerator, const Metric* denominator) {
+  std::optional<ValueRange> range = ratio_of_any(numerator, denominator);
   if (!range || numerator->samples.size() != denominator->samples.size()) return range;
   std::vector<double> ratios;
   for (size_t i = 0; i < numerator->samples.size(); ++i)
@@ -102,7 +102,7 @@ std::optional<RatioRange> ratio_of_pairs(const Metric* numerator, const Metric* 
       ratios.push_back(numerator->samples[i] / below);
   if (ratios.empty()) return range;
   const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
-  return RatioRange{*least, median(ratios), *most};
+  return ValueRange{*least, median(ratios), *most};
 }
 
 RepeatRange repeat_range(const Metric& metric) {

@@ -33,8 +33,9 @@ inline const Metric* find_metric(const Record& record, const MetricInfo& metric)
 // The throughput of the record: payload bytes per second, or samples per second if it has no payload rate.
 // nullptr if it has neither.
 const Metric* throughput(const Record& record);
-// The ratio of two metrics, and the smallest and the largest ratio that their repeats give.
-struct RatioRange {
+// Of several values, such as the ratios that the repeats of two metrics give: the smallest, the one that
+// represents them, and the largest.
+struct ValueRange {
   double least = 0;
   double middle = 0;
   double most = 0;
@@ -42,8 +43,8 @@ struct RatioRange {
 // Both are absent if a metric is missing or `denominator` is 0. ratio_of_pairs() is for interleaved repeats:
 // it has the ratio of each repeat to the other's repeat of the same number, and their median. If the numbers
 // of repeats differ, and in ratio_of_any(), it is the ratio of the medians and that of any two repeats.
-std::optional<RatioRange> ratio_of_pairs(const Metric* numerator, const Metric* denominator);
-std::optional<RatioRange> ratio_of_any(const Metric* numerator, const Metric* denominator);
+std::optional<ValueRange> ratio_of_pairs(const Metric* numerator, const Metric* denominator);
+std::optional<ValueRange> ratio_of_any(const Metric* numerator, const Metric* denominator);
 // The range of a metric: a 95% interval of the median if there are enough repeats, else from the lowest to
 // the highest repeat.
 struct RepeatRange {

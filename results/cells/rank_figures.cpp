@@ -19,24 +19,24 @@ constexpr double kLeastRankDifference = 0.1;
 
 }  // namespace
 
-RankRates rank_rates(std::span<const RankFigures> ranks) {
+ValueRange rank_rates(std::span<const RankFigures> ranks) {
   std::vector<double> rates;
   for (const RankFigures& rank : ranks) rates.push_back(rank.bytes_per_s());
   if (rates.empty()) return {};
   const auto [least, most] = std::minmax_element(rates.begin(), rates.end());
-  return {.least = *least, .median = median(rates), .most = *most};
+  return {.least = *least, .middle = median(rates), .most = *most};
 }
 
 void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics, Trial& trial,
                   std::string_view part) {
   if (ranks.empty()) return;
-  const RankRates rates = rank_rates(ranks);
+  const ValueRange rates = rank_rates(ranks);
   trial.sample(metrics.least, part, rates.least);
-  trial.sample(metrics.median, part, rates.median);
+  trial.sample(metrics.median, part, rates.middle);
   trial.sample(metrics.most, part, rates.most);
 }
 
-RankRates rank_rates(const Record& record, std::string_view prefix) {
+ValueRange rank_rates(const Record& record, std::string_view prefix) {
   const auto rate = [&](const char* statistic) {
     return metric_value(record, fmt::format("{}rank_{}_bytes_per_s", prefix, statistic));
   };
@@ -44,14 +44,14 @@ RankRates rank_rates(const Record& record, std::string_view prefix) {
   const auto middle = rate("median");
   const auto most = rate("max");
   if (!least || !middle || !most) return {};
-  return {.least = *least, .median = *middle, .most = *most};
+  return {.least = *least, .middle = *middle, .most = *most};
 }
 
-std::string rank_difference_text(std::string_view whose, const RankRates& rates, const Output& output) {
+std::string rank_difference_text(std::string_view whose, const ValueRange& rates, const Output& output) {
   const double difference = rates.most - rates.least;
-  if (rates.median > 0 && difference > kLeastRankDifference * rates.median)
+  if (rates.middle > 0 && difference > kLeastRankDifference * rates.middle)
     return fmt::format("{} differ by {}: the slowest at {} {}, the fastest at {}", whose,
-                       format_percent(difference / rates.median), format_rate(rates.least, output),
+                       format_percent(difference / rates.middle), format_rate(rates.least, output),
                        rate_unit(output), format_rate(rates.most, output));
   return "";
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "io_backends/core/metric.hpp"
+#include "results/cells/cells.hpp"
 
 namespace penstock {
 
@@ -42,20 +43,14 @@ void record_ranks(std::span<const RankFigures> ranks, const RankMetrics& metrics
                   std::string_view part = "");
 
 // The rates of the slowest, the median and the fastest rank, in bytes per second; all 0 without ranks.
-struct RankRates {
-  double least = 0;
-  double median = 0;
-  double most = 0;
-};
-
-RankRates rank_rates(std::span<const RankFigures> ranks);
+ValueRange rank_rates(std::span<const RankFigures> ranks);
 
 // Reads the rates that record_ranks() stored, each as the median of the repeats. `prefix` is the start of
 // their names.
-RankRates rank_rates(const Record& record, std::string_view prefix = "");
+ValueRange rank_rates(const Record& record, std::string_view prefix = "");
 
 // A sentence that reports ranks whose rates differ by more than 10% of the median rate: "<whose> lie 30%
 // apart: the slowest at 80.0 MiB/s, the fastest at 110.0". "" if they differ less, or if no rates are known.
-std::string rank_difference_text(std::string_view whose, const RankRates& rates, const Output& output);
+std::string rank_difference_text(std::string_view whose, const ValueRange& rates, const Output& output);
 
 }  // namespace penstock

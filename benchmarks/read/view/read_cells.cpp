@@ -93,13 +93,13 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records) {
   return groups;
 }
 
-std::optional<RatioRange> rate_ratio(const Record& record, const Record& base) {
+std::optional<ValueRange> rate_ratio(const Record& record, const Record& base) {
   for (const MetricInfo& rate : {read_metrics::kSampleRate, read_metrics::kPayloadRate})
     if (const auto ratio = ratio_of_pairs(find_metric(record, rate), find_metric(base, rate))) return ratio;
   return std::nullopt;
 }
 
-std::optional<RatioRange> scaling_ratio(const ReadCurve& curve, const Record& record) {
+std::optional<ValueRange> scaling_ratio(const ReadCurve& curve, const Record& record) {
   return rate_ratio(record, *curve.by_count.begin()->second);
 }
 

@@ -51,9 +51,9 @@ std::vector<ReadGroup> read_groups(std::span<const Record> records);
 
 // The rate of `record` divided by that of `base`: of samples, or of bytes if either has no rate of samples.
 // Repeats are paired because those of a sweep are interleaved.
-std::optional<RatioRange> rate_ratio(const Record& record, const Record& base);
+std::optional<ValueRange> rate_ratio(const Record& record, const Record& base);
 // The same, divided by the rate of the record of `curve` that has the fewest threads.
-std::optional<RatioRange> scaling_ratio(const ReadCurve& curve, const Record& record);
+std::optional<ValueRange> scaling_ratio(const ReadCurve& curve, const Record& record);
 
 // Processor time for each 10^9 bytes of payload: the median of the repeats. Absent in records without it.
 std::optional<double> cpu_seconds_per_gb(const Record& record);

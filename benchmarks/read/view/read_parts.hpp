@@ -46,18 +46,18 @@ std::string group_note(const ReadGroup& group, const std::vector<const ReadCurve
 // two ("0.45x", "1.02x").
 std::string ratio_text(double ratio);
 // The ratio of rates whose repeats differ: "2.1x to 6.0x" if they differ by 10% or more, else "3.1x".
-std::string range_text(const RatioRange& ratio, std::string (*format)(double));
-RatioRange inverse(const RatioRange& ratio);
+std::string range_text(const ValueRange& ratio, std::string (*format)(double));
+ValueRange inverse(const ValueRange& ratio);
 // Whether the ratio proves that one rate is higher than the other: by more than the spread of either's
 // repeats, and in each pair of repeats.
-bool is_faster(const RatioRange& ratio, double largest_spread);
+bool is_faster(const ValueRange& ratio, double largest_spread);
 
 // How the rate of the curve changes with the number of threads or ranks, without the brackets and the full
 // stop. `count_text` writes the number: "4 threads". `ratio` divides the rates of two records. "" if the
 // curve has fewer than two rates.
 std::string scaling_text(const ReadCurve& curve, const std::string& subject,
                          std::string (*count_text)(uint64_t),
-                         std::optional<RatioRange> (*ratio)(const Record& record, const Record& base));
+                         std::optional<ValueRange> (*ratio)(const Record& record, const Record& base));
 
 // How many accelerators the rate of the record could feed, at the rate of one that the user gave or else at
 // an assumed one: "enough for 44 accelerators of an assumed 200 images/s each". "" if the samples are no

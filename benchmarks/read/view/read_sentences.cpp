@@ -49,10 +49,10 @@ struct RowPair {
   const Record* first = nullptr;
   const Record* second = nullptr;
   std::string threads;         // the thread count as text: "4 threads"; that of the second if they differ
-  RatioRange ratio;            // rate of the second record divided by that of the first
+  ValueRange ratio;            // rate of the second record divided by that of the first
   double larger_spread = 0;    // the larger spread of the two records' repeats
   bool single_repeat = false;  // whether one of the two curves has a record of a single repeat
-  RatioRange faster_ratio() const { return ratio.middle < 1 ? inverse(ratio) : ratio; }
+  ValueRange faster_ratio() const { return ratio.middle < 1 ? inverse(ratio) : ratio; }
   bool is_same() const { return faster_ratio().middle < 1 + kSameRateTolerance; }
   bool is_noise() const {
     return (larger_spread > kSameRateTolerance || !is_same()) && !is_faster(faster_ratio(), larger_spread);

@@ -92,27 +92,27 @@ std::string ratio_text(double ratio) {
                       : fmt::format("{}x", format_count(uint64_t(std::llround(std::min(ratio, 1e15)))));
 }
 
-RatioRange inverse(const RatioRange& ratio) {
+ValueRange inverse(const ValueRange& ratio) {
   return {1 / ratio.most, 1 / ratio.middle, 1 / ratio.least};
 }
 
-std::string range_text(const RatioRange& ratio, std::string (*format)(double)) {
+std::string range_text(const ValueRange& ratio, std::string (*format)(double)) {
   const std::string least = format(ratio.least);
   const std::string most = format(ratio.most);
   const bool differ = ratio.most - ratio.least >= kLeastScalingGain * ratio.middle;
   return differ && least != most ? least + " to " + most : format(ratio.middle);
 }
 
-bool is_faster(const RatioRange& ratio, double largest_spread) {
+bool is_faster(const ValueRange& ratio, double largest_spread) {
   constexpr double kLeastRatio = 1.005;  // it would be printed as 1.00x
   return ratio.middle - 1 > largest_spread && ratio.least >= kLeastRatio;
 }
 
 std::string scaling_text(const ReadCurve& curve, const std::string& subject,
                          std::string (*count_text)(uint64_t),
-                         std::optional<RatioRange> (*ratio)(const Record& record, const Record& base)) {
+                         std::optional<ValueRange> (*ratio)(const Record& record, const Record& base)) {
   const auto between = [&](uint64_t count, uint64_t base) {
-    return ratio(*curve.by_count.at(count), *curve.by_count.at(base)).value_or(RatioRange{});
+    return ratio(*curve.by_count.at(count), *curve.by_count.at(base)).value_or(ValueRange{});
   };
   std::vector<ScalingPoint> points;
   for (const auto& [count, record] : curve.by_count)
@@ -130,8 +130,8 @@ std::string scaling_text(const ReadCurve& curve, const std::string& subject,
   const double noise = largest_spread(curve, from, last);
   const double noise_before =
       std::max(largest_spread(curve, first, first), largest_spread(curve, from, from));
-  const RatioRange gain_before = between(from, first);
-  RatioRange change = between(last, from);
+  const ValueRange gain_before = between(from, first);
+  ValueRange change = between(last, from);
   if (scaling.still_gains)  // as the table's ratios to the first count show it, if they show less
     change.middle = std::min(change.middle, points.back().rate / points[points.size() - 2].rate);
   const bool gained_before = from != first && is_faster(gain_before, noise_before);
@@ -160,7 +160,7 @@ std::string scaling_text(const ReadCurve& curve, const std::string& subject,
                : fmt::format("{} loses {} from {} to {}", subject, loss, count_text(from), count_text(last));
   }
   if (scaling.still_gains) {
-    const RatioRange whole_gain = between(last, first);
+    const ValueRange whole_gain = between(last, first);
     const std::string text =
         fmt::format("{} still gains at {}, the most that were measured", subject, count_text(last));
     return is_faster(whole_gain, std::max(noise, noise_before))
