@@ -270,8 +270,7 @@ void add_records(Run& run, ListedTier& entry, const Output& output) {
   for (const ProbeCell& cell : *cells)
     for (const ProbeFigure& figure : cell.figures)
       if (!figure.bytes_per_s.empty())
-        tier.ceilings.push_back({.probe_name = fmt::format("{}.clients_{}", figure.name, cell.clients),
-                                 .bytes_per_s = median(figure.bytes_per_s)});
+        tier.ceilings[fmt::format("{}.clients_{}", figure.name, cell.clients)] = median(figure.bytes_per_s);
   for (const ProbeCell& cell : *cells) run.add(probe_record(run, tier, cell, entry.bytes_read));
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -50,13 +51,6 @@ struct TierFacts {
   bool memory = false;  // whether the data is in memory (tmpfs, ramfs, mem), so that it is never cold
 };
 
-// The median rate of one probe of this tier, which `tiers --probe` measured in this run. Other commands have
-// none.
-struct Ceiling {
-  std::string probe_name;  // "read.small_files.112k.8" ...
-  double bytes_per_s = 0;
-};
-
 struct Tier {
   std::string name;
   std::string spec;  // the TIER text from which it was opened
@@ -64,7 +58,9 @@ struct Tier {
   std::string root;                  // the path in the TIER, made absolute if the back end has paths
   std::unique_ptr<Backend> backend;  // the back end inside its decorators, which the options name
   TierFacts facts;
-  std::vector<Ceiling> ceilings;
+  // The median rates in bytes per second that `tiers --probe` measured in this run, by the name of the probe:
+  // "read.small_files.112k.8". Other commands have none.
+  std::map<std::string, double> ceilings;
   // Counts what the running command does on the tier. The command may change it although the tier is const.
   std::unique_ptr<TierActivity> activity = std::make_unique<TierActivity>();
 

@@ -174,7 +174,7 @@ Json tier_json(const Tier& tier) {
     json["calls"] = calls_json(calls->totals());
   if (!tier.ceilings.empty()) {
     json["ceilings"] = Json::object();
-    for (const Ceiling& ceiling : tier.ceilings) json["ceilings"][ceiling.probe_name] = ceiling.bytes_per_s;
+    for (const auto& [probe, bytes_per_s] : tier.ceilings) json["ceilings"][probe] = bytes_per_s;
   }
   return json;
 }
