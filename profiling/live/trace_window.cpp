@@ -5,7 +5,7 @@
 // Locks: none.
 // Memory: may allocate.
 // Ctrl-C: not checked here. switch_trace() and end() take about 0.5 s at most if processes keep changing
-// (SwitchRounds).
+// (needs_another_round()).
 #include "profiling/live/trace_window.hpp"
 
 #include <fmt/format.h>
@@ -95,28 +95,21 @@ bool is_target(const TraceTargets& targets, const RecordingProcess& process) {
 // Decides whether another round of listing and switching is needed. One round may miss processes: a process
 // copies its trace switch to its next file and to the children that it forks, perhaps just before the switch
 // changes. Rounds are repeated until one finds nothing to switch, or until kMostWait has passed.
-class SwitchRounds {
- public:
-  // True if another round is needed. `nothing_changed`: the last round changed nothing. `between_files`: some
-  // process has ended its file and may begin another one.
-  bool needs_another(bool nothing_changed, bool between_files) {
-    // At least this many rounds are made, even if they take longer than kMostWait on a slow machine.
-    constexpr int kLeastRounds = 3;
-    constexpr auto kPause = std::chrono::milliseconds(10);
-    // After this time no more rounds are made. A process that has closed its session file usually begins the
-    // next file sooner, or has stopped recording.
-    constexpr auto kMostWait = std::chrono::milliseconds(500);
-    ++rounds_;
-    if (nothing_changed && !between_files) return false;
-    if (rounds_ >= kLeastRounds && std::chrono::steady_clock::now() - begin_ > kMostWait) return false;
-    if (nothing_changed) std::this_thread::sleep_for(kPause);
-    return true;
-  }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  int rounds_ = 0;
-};
+// `begin` and `rounds`: when the first round began, and how many there were. `nothing_changed`: the last
+// round changed nothing. `between_files`: some process has ended its file and may begin another one.
+bool needs_another_round(std::chrono::steady_clock::time_point begin, int rounds, bool nothing_changed,
+                         bool between_files) {
+  // At least this many rounds are made, even if they take longer than kMostWait on a slow machine.
+  constexpr int kLeastRounds = 3;
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  // After this time no more rounds are made. A process that has closed its session file usually begins the
+  // next file sooner, or has stopped recording.
+  constexpr auto kMostWait = std::chrono::milliseconds(500);
+  if (nothing_changed && !between_files) return false;
+  if (rounds >= kLeastRounds && std::chrono::steady_clock::now() - begin > kMostWait) return false;
+  if (nothing_changed) std::this_thread::sleep_for(kPause);
+  return true;
+}
 
 // Switches the trace of `process` and notes the result in `all`. Returns true if another round is needed: the
 // trace was switched, or the process ended or began another file meanwhile. Returns false if there was
@@ -160,7 +153,8 @@ Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, boo
   std::vector<TracedProcess> all;
   bool nothing_changed = true;
   bool between_files = false;
-  SwitchRounds rounds;
+  const auto begin = std::chrono::steady_clock::now();
+  int rounds = 0;
   do {
     PENSTOCK_ASSIGN(const SessionProcesses found, list_processes(targets, all.empty()));
     nothing_changed = true;
@@ -168,7 +162,7 @@ Result<std::vector<TracedProcess>> switch_trace(const TraceTargets& targets, boo
       if (is_target(targets, process) && switch_process(all, process, on)) nothing_changed = false;
     between_files = std::any_of(found.between_files.begin(), found.between_files.end(),
                                 [&](const RecordingProcess& process) { return is_target(targets, process); });
-  } while (rounds.needs_another(nothing_changed, between_files));
+  } while (needs_another_round(begin, ++rounds, nothing_changed, between_files));
   if (all.empty()) return no_target_error(targets);
   return all;
 }
@@ -281,7 +275,8 @@ void TraceWindow::end() {
   ended_ = true;
   bool nothing_changed = true;
   bool between_files = false;
-  SwitchRounds rounds;
+  const auto begin = std::chrono::steady_clock::now();
+  int rounds = 0;
   do {
     const Result<SessionProcesses> found = list_processes(targets_, false);
     if (!found.ok()) break;
@@ -293,7 +288,7 @@ void TraceWindow::end() {
           const TracedProcess* traced = find_traced(traced_, process);
           return traced == nullptr ? inherited_from_traced(process) : !traced->was_on && traced->from_ns != 0;
         });
-  } while (rounds.needs_another(nothing_changed, between_files));
+  } while (needs_another_round(begin, ++rounds, nothing_changed, between_files));
   const int64_t now = now_ns();
   for (TracedProcess& traced : traced_)
     if (traced.to_ns == 0) traced.to_ns = now;

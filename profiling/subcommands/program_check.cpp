@@ -28,11 +28,6 @@ constexpr unsigned kOwnMachine = EM_AARCH64;
 constexpr unsigned kOwnMachine = EM_X86_64;
 #endif
 
-struct Loader {
-  bool has_loader = false;  // the program names its loader, so it is linked dynamically
-  std::string path;
-};
-
 Error not_watchable(const std::string& program, std::string_view error) {
   return make_error(Errc::invalid_argument, "'{}' cannot be profiled: {}", program, error);
 }
@@ -58,8 +53,10 @@ std::string read_at(int fd, uint64_t offset, size_t bytes) {
   return text;
 }
 
-std::optional<Loader> loader_of(int fd, const Elf64_Ehdr& elf_header) {
-  Loader loader;
+// The path of the loader that the program names if it is linked dynamically, else "". Absent if its headers
+// are damaged.
+std::optional<std::string> loader_of(int fd, const Elf64_Ehdr& elf_header) {
+  std::string loader;
   if (elf_header.e_phentsize != sizeof(Elf64_Phdr)) return std::nullopt;
   for (size_t i = 0; i < elf_header.e_phnum && i < kMostProgramHeaders; ++i) {
     const std::string bytes = read_at(fd, elf_header.e_phoff + i * sizeof(Elf64_Phdr), sizeof(Elf64_Phdr));
@@ -69,7 +66,7 @@ std::optional<Loader> loader_of(int fd, const Elf64_Ehdr& elf_header) {
     if (program_header.p_type != PT_INTERP || program_header.p_filesz == 0 || program_header.p_filesz > 4096)
       continue;
     const std::string path = read_at(fd, program_header.p_offset, program_header.p_filesz);
-    loader = {true, path.substr(0, path.find('\0'))};
+    loader = path.substr(0, path.find('\0'));
   }
   return loader;
 }
@@ -86,15 +83,15 @@ Result<void> check_elf(const std::string& program, int fd, const std::string& fi
     return not_watchable(
         program, fmt::format("it is a program for another processor (ELF machine {}), not for this one",
                              elf_header.e_machine));
-  const std::optional<Loader> loader = loader_of(fd, elf_header);
+  const std::optional<std::string> loader = loader_of(fd, elf_header);
   if (!loader)
     return make_error(Errc::permission_denied, "'{}' is not a program: its headers are damaged", program);
-  if (!loader->has_loader && is_loader(program)) return success();
-  if (!loader->has_loader)
+  if (loader->empty() && is_loader(program)) return success();
+  if (loader->empty())
     return not_watchable(program,
                          "it is linked statically, so it cannot load a library; link it dynamically, or use "
                          "the dynamically linked build that many systems also have");
-  if (loader->path.find("ld-musl") != std::string::npos)
+  if (loader->find("ld-musl") != std::string::npos)
     return not_watchable(program, "it is linked against musl, and the profiler's library needs glibc");
   return success();
 }

@@ -4,6 +4,8 @@
 // Threads: the holder of Control, with all signals blocked, while session.is_changing is set.
 #include <sys/mman.h>
 
+#include <span>
+
 #include "profiling/interpose/writer/session_file.hpp"
 #include "profiling/interpose/writer/session_lifetime.hpp"
 #include "profiling/interpose/writer/system.hpp"
@@ -12,12 +14,8 @@ namespace penstock::interpose {
 
 namespace {
 
-struct PastFile {
-  char* base;
-  uint64_t bytes;
-};
 constexpr size_t kMostPastFiles = 4096;
-PastFile past_files[kMostPastFiles];
+constinit std::span<char> past_files[kMostPastFiles];
 size_t past_file_count = 0;
 
 }  // namespace
@@ -29,14 +27,14 @@ void stop_session() noexcept {
   // cut off. No thread uses these pages, because all blocks end before file.bytes.
   system_call(SYS_munmap, as_argument(session.base + file.bytes), long(file.reserved_bytes - file.bytes));
   if (past_file_count < kMostPastFiles) {
-    past_files[past_file_count++] = {.base = session.base, .bytes = file.bytes};
+    past_files[past_file_count++] = {session.base, size_t(file.bytes)};
   }
 }
 
 void unmap_past_files() noexcept {
   for (size_t i = 0; i < past_file_count; ++i) {
-    system_call(SYS_mmap, as_argument(past_files[i].base), long(past_files[i].bytes), PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    system_call(SYS_mmap, as_argument(past_files[i].data()), long(past_files[i].size()),
+                PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
   }
 }
 
@@ -46,11 +44,11 @@ void reclaim_sessions(bool (*is_needed)(const char* base)) noexcept {
   constexpr size_t kNewestKept = 8;
   size_t kept_count = 0;
   for (size_t i = 0; i < past_file_count; ++i) {
-    if (i + kNewestKept >= past_file_count || past_files[i].base == session.base ||
-        is_needed(past_files[i].base)) {
+    if (i + kNewestKept >= past_file_count || past_files[i].data() == session.base ||
+        is_needed(past_files[i].data())) {
       past_files[kept_count++] = past_files[i];
     } else {
-      system_call(SYS_munmap, as_argument(past_files[i].base), long(past_files[i].bytes));
+      system_call(SYS_munmap, as_argument(past_files[i].data()), long(past_files[i].size()));
     }
   }
   past_file_count = kept_count;
