@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -89,17 +90,11 @@ constexpr OptionSpec kDescribeOptions[] = {
 
 constexpr double kPercentiles[] = {1, 5, 10, 25, 50, 75, 90, 95, 99};
 
-// One bar of the histogram of sizes: how many samples have a size in [from_bytes, 2 * from_bytes). With
-// `from_bytes` 0: how many are empty.
-struct Bin {
-  uint64_t from_bytes = 0;
-  uint64_t count = 0;
-};
-
 struct Description {
   Histogram sizes;
-  // All bins from the smallest to the largest that have samples, including the empty bins between them.
-  std::vector<Bin> bins;
+  // The histogram of sizes: size -> how many samples have it or up to twice as many bytes; 0 -> how many are
+  // empty. From the smallest to the largest with samples, including those between them.
+  std::map<uint64_t, uint64_t> bins;
   uint64_t bytes = 0;  // of all samples
   // Samples in compressed streams or in chunks: their number, their bytes, and the sum of the stored bytes
   // that a read of each fetches.
@@ -138,7 +133,7 @@ Result<Description> inspect(const Manifest& manifest) {
   const auto last_bin = std::find_if(samples_of_bin.rbegin(), samples_of_bin.rend(), is_not_empty).base();
   for (auto bin = first_bin; bin < last_bin; ++bin) {
     const auto power = bin - samples_of_bin.begin();
-    out.bins.push_back({power == 0 ? 0 : uint64_t{1} << (power - 1), *bin});
+    out.bins.emplace(power == 0 ? 0 : uint64_t{1} << (power - 1), *bin);
   }
   for (const uint64_t count : samples_of_label) {
     if (count == 0) continue;
@@ -156,10 +151,8 @@ Json to_json(const Corpus& corpus, const Description& found, const std::optional
   for (const double percent : kPercentiles)
     sizes[fmt::format("p{:g}", percent)] = found.sizes.percentile(percent);
   Json histogram = Json::array();
-  for (const Bin& bin : found.bins)
-    histogram.push_back({{"from", bin.from_bytes},
-                         {"to", bin.from_bytes == 0 ? 1 : bin.from_bytes * 2},
-                         {"samples", bin.count}});
+  for (const auto& [from, count] : found.bins)
+    histogram.push_back({{"from", from}, {"to", from == 0 ? 1 : from * 2}, {"samples", count}});
   Json out{{"kind", "corpus"},
            {"name", corpus.name},
            {"root", corpus.tier.root},
@@ -276,16 +269,14 @@ void print_table(const Corpus& corpus, const Description& found, const Output& o
   print_text("\n" + sizes.text());
 
   uint64_t largest_count = 1;
-  for (const Bin& bin : found.bins) largest_count = std::max(largest_count, bin.count);
+  for (const auto& [from, count] : found.bins) largest_count = std::max(largest_count, count);
   Table histogram({{"size", Align::right}, {"samples"}, {"share"}, {"", Align::left}});
-  for (const Bin& bin : found.bins) {
-    if (bin.count == 0) continue;
-    const double share = double(bin.count) / double(manifest.samples());
-    const auto bar = size_t(40.0 * double(bin.count) / double(largest_count));
-    histogram.row({bin.from_bytes == 0 ? "empty"
-                                       : fmt::format("{} to {}", format_size(bin.from_bytes),
-                                                     format_size(bin.from_bytes * 2)),
-                   format_count(bin.count, output), format_percent(share), std::string(bar, '#')});
+  for (const auto& [from, count] : found.bins) {
+    if (count == 0) continue;
+    const double share = double(count) / double(manifest.samples());
+    const auto bar = size_t(40.0 * double(count) / double(largest_count));
+    histogram.row({from == 0 ? "empty" : fmt::format("{} to {}", format_size(from), format_size(from * 2)),
+                   format_count(count, output), format_percent(share), std::string(bar, '#')});
   }
   print_text("\n" + histogram.text());
 }

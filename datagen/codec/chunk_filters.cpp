@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -145,16 +146,11 @@ std::string chunk_filter_name(uint64_t number) {
       "", "deflate", "shuffle", "the Fletcher-32 checksum", "szip", "n-bit", "scale-offset"};
   if (number > 0 && number < kNames.size()) return std::string(kNames[size_t(number)]);
   // Names from The HDF Group's registry of filters.
-  struct Registered {
-    uint64_t number;
-    std::string_view name;
-  };
-  constexpr Registered kRegistered[] = {{305, "LZO"},     {307, "bzip2"},       {ChunkFilter::kLzf, "lzf"},
-                                        {32001, "Blosc"}, {32004, "LZ4"},       {32008, "bitshuffle"},
-                                        {32013, "ZFP"},   {32015, "Zstandard"}, {32026, "Blosc2"}};
-  for (const Registered& one : kRegistered)
-    if (one.number == number) return std::string(one.name);
-  return fmt::format("filter {}", number);
+  static const std::map<uint64_t, std::string> kRegistered{
+      {305, "LZO"},          {307, "bzip2"}, {ChunkFilter::kLzf, "lzf"}, {32001, "Blosc"}, {32004, "LZ4"},
+      {32008, "bitshuffle"}, {32013, "ZFP"}, {32015, "Zstandard"},       {32026, "Blosc2"}};
+  const auto found = kRegistered.find(number);
+  return found == kRegistered.end() ? fmt::format("filter {}", number) : found->second;
 }
 
 ChunkOpener::ChunkOpener() = default;

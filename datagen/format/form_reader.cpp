@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "io_backends/core/checksums/crc32c.hpp"
+#include "io_backends/core/parallel/parallel.hpp"
 #include "io_backends/core/system/interrupt.hpp"
 
 namespace penstock {
@@ -44,30 +45,24 @@ Result<std::span<const std::byte>> fetch(ByteWindow& stored, uint64_t offset, ui
   return std::span<const std::byte>(whole);
 }
 
-// Numbers of chunks, without `end`.
-struct ChunkRange {
-  size_t first = 0;
-  size_t end = 0;
-};
-
 // The chunks that have these bytes of the array, and parts of the rows that the bytes are in.
-ChunkRange chunks_of(const ChunkedArray& array, const SampleExtent& extent) {
-  if (extent.bytes == 0) return {};
+IndexRun chunks_of(const ChunkedArray& array, const SampleExtent& extent) {
+  if (extent.bytes == 0) return {0, 0};
   const uint64_t row_bytes = array.bytes() / array.shape.front();
   uint64_t chunks_per_row = 1;
   for (size_t d = 1; d < array.shape.size(); ++d) chunks_per_row *= array.grid(d);
   const auto run_of = [&](uint64_t offset) { return offset / row_bytes / array.chunk_shape.front(); };
-  return {size_t(run_of(extent.offset) * chunks_per_row),
-          size_t((run_of(extent.offset + extent.bytes - 1) + 1) * chunks_per_row)};
+  return {run_of(extent.offset) * chunks_per_row,
+          (run_of(extent.offset + extent.bytes - 1) + 1) * chunks_per_row};
 }
 
 }  // namespace
 
 Extent stored_range(const ChunkedArray& array, const SampleExtent& extent) {
-  const ChunkRange range = chunks_of(array, extent);
+  const IndexRun range = chunks_of(array, extent);
   uint64_t begin = UINT64_MAX;
   uint64_t end = 0;
-  for (size_t i = range.first; i < range.end; ++i) {
+  for (size_t i = range.begin; i < range.end; ++i) {
     if (array.chunks[i].bytes() == 0) continue;
     begin = std::min(begin, array.chunks[i].offset);
     end = std::max(end, array.chunks[i].offset + array.chunks[i].bytes());
@@ -126,23 +121,23 @@ class FormReader::Chunks {
       end = std::max(end, std::min(whole_end, first + most_rows));
     }
     const SampleExtent rows{first * row_bytes_, (end - first) * row_bytes_};
-    const ChunkRange range = chunks_of(array_, rows);
+    const IndexRun range = chunks_of(array_, rows);
     uint64_t stored_bytes = 0;
     bool are_all_written = true;
-    for (size_t i = range.first; i < range.end; ++i) {
+    for (size_t i = range.begin; i < range.end; ++i) {
       stored_bytes += array_.chunks[i].bytes();
       are_all_written = are_all_written && array_.chunks[i].bytes() > 0;
     }
     if (!are_all_written && rows.bytes > kMostFilledBytes)
-      return stored.error(Errc::unsupported, array_.chunks[range.first].offset,
+      return stored.error(Errc::unsupported, array_.chunks[range.begin].offset,
                           fmt::format("{} bytes of rows, some never written; the limit for one read is {}",
                                       rows.bytes, kMostFilledBytes));
     if (are_all_written && rows.bytes / most_inflation_ > stored_bytes)
-      return stored.error(Errc::corrupt, array_.chunks[range.first].offset,
+      return stored.error(Errc::corrupt, array_.chunks[range.begin].offset,
                           fmt::format("chunks of {} bytes cannot hold {}", stored_bytes, rows.bytes));
     PENSTOCK_TRY(grow(rows_, rows.bytes));
     if (!are_all_written) fill(rows_.first(size_t(rows.bytes)));
-    for (size_t i = range.first; i < range.end; ++i) {
+    for (size_t i = range.begin; i < range.end; ++i) {
       const ChunkedArray::Chunk& chunk = array_.chunks[i];
       if (chunk.bytes() == 0) continue;
       if (array_.chunk_bytes() / most_inflation_ > chunk.bytes())

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <map>
 #include <vector>
 
 #include "io_backends/core/options.hpp"
@@ -17,12 +17,6 @@ namespace {
 constexpr uint64_t kMinSteps = 500;
 constexpr uint64_t kMemoryMultiple = 5;
 constexpr int64_t kMostCount = 1'000'000;
-
-struct MlperfApp {
-  std::string_view name;
-  uint64_t batch;  // samples per step, from the workload files of MLPerf Storage for the H100
-};
-constexpr MlperfApp kApps[] = {{"cosmoflow", 1}, {"resnet50", 400}, {"unet3d", 7}};
 
 constexpr OptionSpec kKeys[] = {
     {.name = "accelerators",
@@ -54,13 +48,15 @@ std::vector<OptionWord> arguments_after_app(std::string_view text) {
 }  // namespace
 
 Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes) {
+  // Samples per step of each application, from the workload files of MLPerf Storage for the H100.
+  static const std::map<std::string_view, uint64_t> batch_of_app{
+      {"cosmoflow", 1}, {"resnet50", 400}, {"unet3d", 7}};
   const std::string_view app = text.substr(0, text.find(','));
-  const auto app_row =
-      std::find_if(std::begin(kApps), std::end(kApps), [&](const MlperfApp& row) { return row.name == app; });
-  if (app_row == std::end(kApps)) {
+  const auto app_row = batch_of_app.find(app);
+  if (app_row == batch_of_app.end()) {
     std::vector<std::string_view> names;
-    names.reserve(std::size(kApps));
-    for (const MlperfApp& row : kApps) names.push_back(row.name);
+    names.reserve(batch_of_app.size());
+    for (const auto& [name, batch] : batch_of_app) names.push_back(name);
     return unknown_name("application of --size-for", app, names);
   }
   PENSTOCK_ASSIGN(const Options options,
@@ -75,7 +71,7 @@ Result<SizeFor> parse_size_for(std::string_view text, uint64_t own_memory_bytes)
                         kMostCount);
   const auto number = [&](std::string_view key) { return uint64_t(options.integer(key)); };
   SizeFor rule{.app = std::string(app),
-               .batch = options.given("batch") ? number("batch") : app_row->batch,
+               .batch = options.given("batch") ? number("batch") : app_row->second,
                .accelerators = number("accelerators"),
                .hosts = number("hosts"),
                .memory_bytes = options.given("memory") ? options.size("memory") : own_memory_bytes};

@@ -36,23 +36,19 @@ std::string threads_of_generation(const Record& record) {
 }
 
 // Records of the same recipe, tier and host by threads, the fastest of each number.
-struct GenerationCurve {
-  std::string name;
-  std::map<uint64_t, const Record*> by_threads;
-};
+using RecordsByThreads = std::map<uint64_t, const Record*>;
 
-std::vector<GenerationCurve> generation_curves(std::span<const Record> records) {
-  std::vector<GenerationCurve> curves;
+std::vector<RecordsByThreads> generation_curves(std::span<const Record> records) {
+  std::vector<RecordsByThreads> curves;
   for (const RecordList& found : grouped(records, [](const Record& record) {
          return is_generation(record) && whole_number(record, "threads", 1)
                     ? generation_text(record) + "|" + environment_text(record, "host") + "|" +
                           parameter_text(record, "ranks") + "|" + label_text(record)
                     : "";
        })) {
-    GenerationCurve curve{generation_text(*found.front()), {}};
-    if (const std::string labels = label_text(*found.front()); !labels.empty()) curve.name += ", " + labels;
+    RecordsByThreads curve;
     for (const Record* const record : found) {
-      const Record*& best = curve.by_threads[*whole_number(*record, "threads", 1)];
+      const Record*& best = curve[*whole_number(*record, "threads", 1)];
       if (best == nullptr || *metric_value(*record, kPayloadRate) > *metric_value(*best, kPayloadRate))
         best = record;
     }
@@ -126,7 +122,7 @@ HtmlTable generate_table(std::span<const Record> records, const report::PageStat
   return table;
 }
 
-report::Chart generate_chart(const std::vector<GenerationCurve>& curves, const Output& output) {
+report::Chart generate_chart(const std::vector<RecordsByThreads>& curves, const Output& output) {
   report::Chart chart;
   chart.title = "Generating against threads";
   chart.summary = "The rate of generating with each number of threads; the table next to it has the numbers";
@@ -134,18 +130,20 @@ report::Chart generate_chart(const std::vector<GenerationCurve>& curves, const O
   chart.y_label = rate_unit(output);
   chart.x_is_log2 = true;
   std::set<double> counts;
-  for (const GenerationCurve& curve : curves)
-    for (const auto& [threads, record] : curve.by_threads) counts.insert(double(threads));
+  for (const RecordsByThreads& curve : curves)
+    for (const auto& [threads, record] : curve) counts.insert(double(threads));
   if (counts.size() < 2) return chart;
   chart.x.assign(counts.begin(), counts.end());
-  for (const GenerationCurve& curve : curves) {
-    report::ChartSeries series{curve.name, chart.series.size(), report::Stroke::solid, true, {}, {}, {}};
+  for (const RecordsByThreads& curve : curves) {
+    const Record& any = *curve.begin()->second;
+    std::string name = generation_text(any);
+    if (const std::string labels = label_text(any); !labels.empty()) name += ", " + labels;
+    report::ChartSeries series{name, chart.series.size(), report::Stroke::solid, true, {}, {}, {}};
     for (const double x : chart.x) {
-      const auto at = curve.by_threads.find(uint64_t(x));
-      series.y.push_back(
-          at == curve.by_threads.end()
-              ? std::nullopt
-              : std::optional(*metric_value(*at->second, kPayloadRate) / report::chart_unit(output)));
+      const auto at = curve.find(uint64_t(x));
+      series.y.push_back(at == curve.end() ? std::nullopt
+                                           : std::optional(*metric_value(*at->second, kPayloadRate) /
+                                                           report::chart_unit(output)));
     }
     chart.series.push_back(std::move(series));
   }

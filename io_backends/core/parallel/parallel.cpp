@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "io_backends/core/system/cgroup.hpp"
+#include "io_backends/core/system/scope.hpp"
 #include "io_backends/core/system/threads.hpp"
 
 namespace penstock {
@@ -62,13 +63,10 @@ std::atomic<unsigned> pool_threads{0};
 
 // Counts the calling thread in pool_threads until it ends.
 void count_pool_thread() {
-  struct Counted {
-    Counted() { pool_threads.fetch_add(1, std::memory_order_relaxed); }
-    Counted(const Counted&) = delete;
-    Counted& operator=(const Counted&) = delete;
-    ~Counted() { pool_threads.fetch_sub(1, std::memory_order_relaxed); }
-  };
-  thread_local const Counted counted;
+  thread_local const AtScopeEnd counted = [] {
+    pool_threads.fetch_add(1, std::memory_order_relaxed);
+    return AtScopeEnd([] { pool_threads.fetch_sub(1, std::memory_order_relaxed); });
+  }();
 }
 
 // Whether oneTBB can use `threads` threads. One of them is the caller.
