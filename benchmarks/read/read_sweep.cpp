@@ -9,6 +9,7 @@
 
 #include "benchmarks/read/block_manifest.hpp"
 #include "benchmarks/read/read_metrics.hpp"
+#include "datagen/reading/sample_reader.hpp"
 #include "io_backends/core/cli/count_of.hpp"
 #include "io_backends/core/random.hpp"
 #include "io_backends/core/units.hpp"
@@ -41,12 +42,16 @@ bool judge_run(ReadCell& cell, std::span<ReadCell> cells_of_tier, const RunTally
       cell.first_errors.push_back(error);
   const bool skips_errors = options.skip_errors && tally.samples > 0;
   if (tally.wrong_samples > 0 && !skips_errors) {
-    judge_all(cells_of_tier, Verdict::wrong_bytes, tally.first_wrong_text);
+    judge_all(cells_of_tier, Verdict::wrong_bytes,
+              tally.first_wrong_text + std::string(options.skip_errors ? "" : kSkipAdvice));
     return true;
   }
   if (tally.failure) {
     const Verdict verdict = tally.failure->code == Errc::unsupported ? Verdict::skipped : Verdict::failed;
-    judge_all(cells_of_tier, verdict, tally.failure->message());
+    const bool may_skip =
+        !options.skip_errors && verdict == Verdict::failed && is_sample_error(tally.failure->code);
+    judge_all(cells_of_tier, verdict,
+              tally.failure->message() + std::string(may_skip ? kSkipAdvice : std::string_view()));
     return true;
   }
   if (tally.wrong_samples > 0 && !options.verify) {  // only the warm-up pass verified samples

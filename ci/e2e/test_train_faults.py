@@ -28,6 +28,7 @@ class BadInput(TrainTest):
         [record] = map(json.loads, done.stdout.splitlines())
         self.assertEqual(record["verdict"], "failed")
         self.assertIn(name, record["reason"])
+        self.assertIn("--on-error skip", record["reason"])
         self.assertIn(name, done.stderr)
 
         done = self.run_cli("train", "alexnet", "--data", folder, "--batch", "4", "--on-error", "skip", "--json",

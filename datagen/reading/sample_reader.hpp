@@ -16,6 +16,14 @@
 
 namespace penstock {
 
+// Whether `--on-error skip` leaves a sample with this error out. Not if the error comes from lack of memory,
+// from Ctrl-C or from a bug of Penstock.
+constexpr bool is_sample_error(Errc code) {
+  return code != Errc::exhausted && code != Errc::internal && code != Errc::interrupted;
+}
+// What the error of a sample that ends a run says in addition.
+inline constexpr std::string_view kSkipAdvice = "; pass --on-error skip to leave such samples out";
+
 // Open objects that contain several samples. All readers of a run share them. It can hold the first `held`
 // objects of a corpus open. Each object is opened when its first sample is requested. So a run of few steps
 // does not wait until all are open. Any thread may use it.

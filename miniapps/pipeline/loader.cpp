@@ -37,11 +37,6 @@ uint64_t nanoseconds_since(StageTimer::Clock::time_point then) {
   return uint64_t((StageTimer::Clock::now() - then).count());
 }
 
-// False: the error comes from lack of memory, from Ctrl-C or from a bug of Penstock, not from a bad sample.
-bool is_sample_error(Errc code) {
-  return code != Errc::exhausted && code != Errc::internal && code != Errc::interrupted;
-}
-
 }  // namespace
 
 SampleLoader::SampleLoader(const Manifest& manifest, Backend& backend, HeldObjects& objects, size_t depth,
@@ -384,6 +379,8 @@ void BatchLoader::record_outcome(Worker& worker, const Ticket& ticket, Result<vo
     head_may_change = plan_.record_failed(ticket);
   } else if (!failure_) {
     failure_ = std::move(outcome).error();
+    if (settings_.advises_skip && is_sample_error(failure_->code))
+      failure_ = make_error(failure_->code, failure_->message() + std::string(kSkipAdvice));
   }
   // Only the consumer waits for head_changed_. Any number of workers wait for work_available_.
   if (!head_may_change) return;
