@@ -5,8 +5,10 @@
 // - The verdict client_bound: the processors of this machine limit.
 // - A decoded rate whose ceiling is at least twice as high: decoding limits.
 // - Data from the page cache: they do not measure the device.
-// - A rate that still rises at the highest number of threads or ranks: that number limits. The ceiling may
-//   be of the same number of clients, and rise with it.
+// - A rate that still rises at the highest number of ranks: that number limits.
+// - A rate of at least 95% of a ceiling that is the same at every number of threads: the tier limits.
+// - A rate that still rises at the highest number of threads: that number limits. The ceiling is of as many
+//   clients, and may rise with them.
 // - A rate of at least 80% of the ceiling: the tier limits.
 // Otherwise the sentence says that the limit cannot be told, and what to run.
 #include <fmt/format.h>
@@ -27,6 +29,8 @@ namespace {
 using namespace read_metrics;
 
 constexpr double kNearCeiling = 0.8;
+constexpr double kAtCeiling = 0.95;
+constexpr double kSameCeiling = 0.9;   // the lowest ceiling as a part of the highest
 constexpr double kDecodingLimits = 2;  // the ceiling divided by the decoded rate
 
 enum class Limit { page_cache, processors, decoding, tier, threads, no_ceiling, unknown };
@@ -48,6 +52,14 @@ double ceiling_of(const ReadCurve& curve) {
   for (const auto& [threads, record] : curve.by_count)
     ceiling = std::max(ceiling, metric_value(*record, kCeilingRate).value_or(0));
   return ceiling;
+}
+
+// Whether the tier's ceiling was measured at several numbers of threads and does not depend on them.
+bool ceiling_is_flat(const ReadCurve& curve) {
+  const auto is_high = [highest = ceiling_of(curve)](const auto& row) {
+    return metric_value(*row.second, kCeilingRate).value_or(0) >= kSameCeiling * highest;
+  };
+  return curve.by_count.size() > 1 && std::all_of(curve.by_count.begin(), curve.by_count.end(), is_high);
 }
 
 // Whether the last count of the curve is proven to be at least 10% faster than the one before it.
@@ -80,7 +92,8 @@ bool is_from_page_cache(const Record& record) {
 Limit limit_of(const Record& best, const std::vector<ReadGroup>& groups,
                const std::vector<ReadGroup>& ranks) {
   const ReadGroup& group = group_of(groups, best);
-  const double ceiling = ceiling_of(*group.find(tier_name(best)));
+  const ReadCurve& curve = *group.find(tier_name(best));
+  const double ceiling = ceiling_of(curve);
   const double share = ceiling > 0 ? byte_rate(best) / ceiling : 0;
   const std::string decode = parameter_text(best, "decode");
   const bool is_decoded = !decode.empty() && decode != "none";
@@ -88,8 +101,10 @@ Limit limit_of(const Record& best, const std::vector<ReadGroup>& groups,
   if (is_decoded && ceiling >= kDecodingLimits * byte_rate(best)) return Limit::decoding;
   if (is_from_page_cache(best)) return Limit::page_cache;
   if (needs_more_of(ranks, best)) return Limit::threads;
+  const bool is_near = !is_decoded && share >= kNearCeiling && share <= kCeilingTolerance;
+  if (is_near && share >= kAtCeiling && ceiling_is_flat(curve)) return Limit::tier;
   if (parameter_number(best, "ranks").value_or(1) <= 1 && needs_more_of(groups, best)) return Limit::threads;
-  if (!is_decoded && share >= kNearCeiling && share <= kCeilingTolerance) return Limit::tier;
+  if (is_near) return Limit::tier;
   return ceiling > 0 ? Limit::unknown : Limit::no_ceiling;
 }
 

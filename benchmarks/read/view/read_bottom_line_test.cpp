@@ -45,6 +45,12 @@ TEST(ReadBottomLine, NamesTheTierNearItsCeilingAndAFasterTier) {
   EXPECT_TRUE(contains(lines[2], "nvme")) << lines[2];
 }
 
+TEST(ReadBottomLine, ATierAtACeilingThatDoesNotRiseIsTheLimit) {
+  const auto lines = lines_of({under_ceiling(read_cell("disk", 2, "cold", 200), 420),
+                               under_ceiling(read_cell("disk", 4, "cold", 410), 420)});
+  EXPECT_TRUE(contains(lines[0], "disk itself limits reading: 98%")) << lines[0];
+}
+
 TEST(ReadBottomLine, ComparesNoTiersThatTheNoiseHides) {
   const auto lines =
       lines_of({under_ceiling(with_rates(read_cell("disk", 4, "cold", 1), {300, 450, 500}), 500),
