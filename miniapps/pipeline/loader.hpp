@@ -59,10 +59,10 @@ struct LoaderSettings {
   BadSample bad_sample = BadSample::fail;
   size_t depth = 1;                      // reads in flight for each thread
   std::chrono::nanoseconds patience{0};  // after this time without a new sample next() fails; 0: no limit
-  bool advises_skip = false;             // the error of a bad sample names --on-error skip
   // Has one buffer for the spans of each worker, and a last buffer for the spans in which the order of an
   // epoch is made. May be null.
   SpanLog* spans = nullptr;
+  bool advises_skip = false;  // the error of a bad sample names --on-error skip
 };
 
 // Reads the samples of one worker. It needs no lock: only the worker's thread makes, uses and destroys it.

@@ -301,8 +301,8 @@ Result<std::unique_ptr<BatchSource>> make_batches(const TrainPlan& plan, const T
                           .bad_sample = plan.bad_sample,
                           .depth = plan.queue_depth(tier),
                           .patience = plan.stall_timeout,
-                          .advises_skip = plan.bad_sample == BadSample::fail && !plan.saving,
-                          .spans = spans};
+                          .spans = spans,
+                          .advises_skip = plan.bad_sample == BadSample::fail && !plan.saving};
   if (const FileInput* const input = plan.files()) return make_file_batches(plan, *input, limits, settings);
   // Every rank loads all samples, since each epoch's order may give it any of them.
   if (plan.in_memory()) {
