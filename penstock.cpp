@@ -113,7 +113,8 @@ Result<std::shared_ptr<void>> start_metrics_server(Communicator& ranks, const Co
 Error one_process_error(const CommandInfo& command, int ranks) {
   return make_error(
       Errc::invalid_argument,
-      "'penstock {}' runs as one process and was launched as {} ranks: start it without the launcher",
+      "'penstock {}' runs as one process and was launched as {} ranks: start it without the launcher, or as "
+      "one task (srun -n 1)",
       command.name, ranks);
 }
 

@@ -219,6 +219,11 @@ TEST(Sentences, TheFastestRowIsComparedWithTheHighestCeilingOfTheTier) {
                                  with_ceiling(read_cell("root", 4, "cold", 1000), 1000)},
                                 "ceiling"),
                   "75% of its ceiling of 2000 MiB/s at 1 thread"));
+  EXPECT_EQ(
+      only_sentence({with_ceiling(read_cell("root", 1, "cold", 1000), 2000),
+                     with_ceiling(read_cell("root", 4, "cold", 1500), 1800)},
+                    "ceiling"),
+      "root reaches 75% of its ceiling of 2000 MiB/s at 4 threads; the ceiling is that of 1 thread (cold).");
 }
 
 TEST(Sentences, DecodingIsNotBlamedOnTheTier) {

@@ -208,9 +208,13 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
   std::vector<std::string> invalid_rows;
   uint64_t fastest_threads = 0;
   double peak_rate = 0;
+  uint64_t ceiling_threads = 0;
   double ceiling = 0;
   for (const auto& [threads, record] : curve.by_count) {
-    ceiling = std::max(ceiling, metric_value(*record, kCeilingRate).value_or(0));
+    if (const auto of_row = metric_value(*record, kCeilingRate); of_row.value_or(0) > ceiling) {
+      ceiling = *of_row;
+      ceiling_threads = threads;
+    }
     const auto rate = metric_value(*record, kPayloadRate).value_or(0);
     if (rate > peak_rate) {
       peak_rate = rate;
@@ -232,6 +236,8 @@ void describe_ceiling(const ReadGroup& group, const ReadCurve& curve, const Outp
   const double share = std::min(peak_rate / ceiling, 1.0);
   std::string text = fmt::format("{} reaches {} of its ceiling of {} at {}", curve.tier,
                                  format_percent(share), ceiling_text, threads_text(fastest_threads));
+  if (ceiling_threads != fastest_threads)
+    text += fmt::format("; the ceiling is that of {}", threads_text(ceiling_threads));
   if (decodes(group))
     text = fmt::format("Reading {} and decoding come to {} {} at {}; its ceiling of {} is {} that",
                        curve.tier, format_rate(peak_rate, output), rate_unit(output),
