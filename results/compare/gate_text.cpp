@@ -181,9 +181,9 @@ std::string summary_text(const Comparison& comparison, const CompareSettings& se
     const auto outcome = static_cast<GateOutcome>(i);
     const size_t count = comparison.count(outcome);
     if (count == 0) continue;
-    const bool is_noun = outcome == GateOutcome::regression;
+    const bool has_plural = outcome == GateOutcome::regression;
     text += text.empty() ? "" : ", ";
-    text += is_noun ? count_of(count, kOutcomes[i].name)
+    text += has_plural ? count_of(count, kOutcomes[i].name)
                     : fmt::format("{} {}", count,
                                   outcome == GateOutcome::same ? "without a change" : kOutcomes[i].name);
   }
