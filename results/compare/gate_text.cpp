@@ -184,8 +184,8 @@ std::string summary_text(const Comparison& comparison, const CompareSettings& se
     const bool has_plural = outcome == GateOutcome::regression;
     text += text.empty() ? "" : ", ";
     text += has_plural ? count_of(count, kOutcomes[i].name)
-                    : fmt::format("{} {}", count,
-                                  outcome == GateOutcome::same ? "without a change" : kOutcomes[i].name);
+                       : fmt::format("{} {}", count,
+                                     outcome == GateOutcome::same ? "without a change" : kOutcomes[i].name);
   }
   if (comparison.tested_metrics == 0) return text + ".";
   return text +
