@@ -14,7 +14,7 @@ from profile_control_case import ControlTest
 class Snapshots(ControlTest):
     def test_of_a_session_that_goes_on(self):
         session = self.folder / "s"
-        process, _ = self.reader(session, pause=0, more=("--trace", "--trace-limit", "2MiB"))
+        process, _ = self.reader(session, pause=0, more=("--trace", "--trace-limit", "8MiB"))
         before = 0
         for i in range(5):
             time.sleep(0.1)
