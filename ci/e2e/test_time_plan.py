@@ -1,6 +1,7 @@
 """Time plans of long commands: what they print and record, --time-limit, one line a step in logs, and benchmarks/self/rates/plan_error.
 No test asserts how long anything takes."""
 
+import json
 import os
 import pathlib
 import pty
@@ -152,9 +153,14 @@ class Limited(TimePlan):
 
     def test_probes_that_are_left_out_are_named(self):
         flags = ("tiers", "--tier", "here=.", "--probe", "--probe-size", "4MiB", "--threads", 1, "--min-time", "300ms", "--repeat", 2, "--cache", "asis")
-        refused = self.run_cli(*flags, "--time-limit", "1s", expect=2)
-        advice = re.search(r"give --time-limit (\d+)s", refused.stderr)[1]
-        record, = self.records(*flags, "--time-limit", f"{advice}s")
+        limit = 1
+        for _ in range(5):  # a machine that got busier needs more than it was advised
+            done = self.run_cli(*flags, "--time-limit", f"{limit}s", "--json", expect=None)
+            if done.returncode == 0:
+                break
+            self.assertEqual(done.returncode, 2, done.stderr)
+            limit = int(re.search(r"give --time-limit (\d+)s", done.stderr)[1])
+        record, = map(json.loads, done.stdout.splitlines())
         left_out = record["parameters"]["left_out"]
         self.assertIn("metadata", left_out)
         self.assertIn("--time-limit", left_out["metadata"])
@@ -165,7 +171,8 @@ class Limited(TimePlan):
         self.run_cli("copy", "data", "--to", "other")
         flags = ("train", "stream", "--data", "data", "--tier", "other=other", "--batch", 4, "--steps", 100, "--accelerator", "emulated:step=30ms")
         records = self.records(*flags, "--time-limit", "5s", expect=77)
-        self.assertEqual([record["verdict"] for record in records], ["ok", "skipped"], [record["reason"] for record in records])
+        self.assertIn(records[0]["verdict"], ("ok", "client_bound"), records[0]["reason"])
+        self.assertEqual([record["verdict"] for record in records[1:]], ["skipped"])
         self.assertIn("--time-limit", records[1]["reason"])
 
 
