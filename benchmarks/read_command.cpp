@@ -373,7 +373,9 @@ Result<int> run_read(const CommandContext& context) {
     sweep = std::make_unique<ReadSweep>(tiers, opened->corpus.manifest, opened->samples, requested, ranks,
                                         &progress, &live, &warn);
     PENSTOCK_TRY(sweep->plan_time(run.plan()));
-    PENSTOCK_TRY(run.plan().settle("fewer --threads, or a shorter --min-time"));
+    PENSTOCK_TRY(run.plan().settle(context.options.given("duration")
+                                       ? "fewer --threads, or a shorter --duration"
+                                       : "fewer --threads, or a shorter --min-time"));
     PENSTOCK_TRY(sweep->run());
   }
   PENSTOCK_TRY(run.inspect_ranks());
@@ -397,6 +399,7 @@ Result<int> run_read(const CommandContext& context) {
   if (!context.output.json && ranks.root())
     print_text(read_report(opened->corpus, run.records(), context.output));
   PENSTOCK_TRY(run.finish());
+  PENSTOCK_TRY(live.check());
   return run.exit_code();
 }
 

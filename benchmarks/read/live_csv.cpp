@@ -14,9 +14,19 @@ Result<LiveCsv> LiveCsv::open(const std::string& path) {
   if (path.empty()) return csv;
   csv.file_.reset(std::fopen(path.c_str(), "we"));
   if (!csv.file_) return errno_error(errno, "cannot write", path);
+  csv.path_ = path;
   fmt::print(csv.file_.get(), "time,tier,threads,files_per_s,mib_per_s\n");
-  std::fflush(csv.file_.get());
+  csv.flush();
   return csv;
+}
+
+void LiveCsv::flush() {
+  if (std::fflush(file_.get()) != 0 && failed_errno_ == 0) failed_errno_ = errno;
+}
+
+Result<void> LiveCsv::check() const {
+  if (failed_errno_ != 0) return errno_error(failed_errno_, "cannot write", path_);
+  return success();
 }
 
 void LiveCsv::begin(std::string_view tier, unsigned threads) {
@@ -41,7 +51,7 @@ void LiveCsv::write_line(const RunTally& now) {
   fmt::print(file_.get(), "{:.3f},{},{},{:.1f},{:.2f}\n", unix_s, csv_field(tier_), threads_,
              double(now.samples - last_tally_.samples) / seconds,
              double(now.bytes - last_tally_.bytes) / seconds / 1048576.0);
-  std::fflush(file_.get());
+  flush();
   last_tally_ = now;
 }
 

@@ -24,10 +24,14 @@ class LiveCsv {
   // Writes a line if a second has passed since the last line. May be called at any rate.
   void tick(const RunTally& so_far);
   void end(const RunTally& total);  // writes the line of the last, incomplete second
+  Result<void> check() const;       // the first error of a write, such as a full disk
 
  private:
   void write_line(const RunTally& now);
+  void flush();
 
+  std::string path_;
+  int failed_errno_ = 0;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{nullptr, &std::fclose};
   std::string tier_;
   unsigned threads_ = 0;

@@ -213,7 +213,7 @@ void import_elbencho(const Json& document, const std::string&, Imported& found) 
       add_verdict(record.verdict, record.reason, Verdict::failed,
                   fmt::format("elbencho wrote no figure of its phase {}", phase));
     }
-    imported::add_repeat(found.records, std::move(record));
+    imported::add_repeat(found, std::move(record));
   }
 }
 
@@ -263,6 +263,7 @@ void import_elbencho_csv(std::string_view text, const std::string& id, Imported&
   size_t bad_rows = 0;
   std::string first_bad_row;
   for (size_t line_number = 1; !text.empty(); ++line_number) {
+    const bool is_cut = text.find('\n') == std::string_view::npos;
     const std::string_view line = trim(take_part(text, '\n'), "\r");
     if (line.starts_with(kHeaderBegin)) {
       titles = csv_fields(line);
@@ -270,12 +271,15 @@ void import_elbencho_csv(std::string_view text, const std::string& id, Imported&
     }
     if (titles.empty() || trim(line).empty()) continue;
     const std::vector<std::string_view> fields = csv_fields(line);
-    const Json document = fields.size() == titles.size() ? document_of_row(titles, fields) : Json::object();
+    const bool is_whole = !is_cut && fields.size() == titles.size();
+    const Json document = is_whole ? document_of_row(titles, fields) : Json::object();
     if (is_elbencho(document)) {
       import_elbencho(document, id, found);
     } else if (bad_rows++ == 0) {
-      first_bad_row = fmt::format("line {} has {} fields where the first line has {}", line_number,
-                                  fields.size(), titles.size());
+      first_bad_row = is_cut     ? fmt::format("line {} has no end, so the file is cut off", line_number)
+                      : is_whole ? fmt::format("line {} names no operation", line_number)
+                                 : fmt::format("line {} has {} fields where the first line has {}",
+                                               line_number, fields.size(), titles.size());
     }
   }
   if (bad_rows > 0)

@@ -23,6 +23,8 @@ namespace penstock {
 
 struct Imported {
   std::vector<Record> records;
+  std::map<std::string, size_t>
+      repeats;                        // what was measured -> number of its record (imported::add_repeat())
   std::vector<std::string> problems;  // what could not be imported, and why
 };
 

@@ -36,7 +36,7 @@ std::optional<double> number_of(const Json& object, std::string_view name) {
 }
 
 void add_if_known(Record& record, const MetricInfo& metric, std::optional<double> value, double factor) {
-  if (value && std::isfinite(*value * factor)) add_sample(record, metric, *value * factor);
+  if (value && *value >= 0 && std::isfinite(*value * factor)) add_sample(record, metric, *value * factor);
 }
 
 void add_counts(Record& record, const Json& object, std::span<const NamedText> names) {
@@ -150,18 +150,17 @@ std::optional<double> percentile_of_bins(const std::map<double, double>& bins, d
   return std::nullopt;
 }
 
-void add_repeat(std::vector<Record>& records, Record record) {
-  const auto same = std::find_if(records.begin(), records.end(), [&](const Record& other) {
-    return other.command == record.command && other.parameters == record.parameters &&
-           other.label == record.label && other.environment == record.environment &&
-           other.verdict == record.verdict;
-  });
-  if (same == records.end()) {
-    records.push_back(std::move(record));
+void add_repeat(Imported& found, Record record) {
+  const Json work{record.command, record.parameters, record.label, record.environment,
+                  verdict_name(record.verdict)};
+  const auto [at, is_new] = found.repeats.emplace(work.dump(), found.records.size());
+  if (is_new) {
+    found.records.push_back(std::move(record));
     return;
   }
-  std::erase_if(same->metrics, [&](const auto& one) { return !record.metrics.contains(one.first); });
-  for (auto& [name, metric] : same->metrics) {
+  Record& same = found.records[at->second];
+  std::erase_if(same.metrics, [&](const auto& one) { return !record.metrics.contains(one.first); });
+  for (auto& [name, metric] : same.metrics) {
     const std::vector<double>& samples = record.metrics[name].samples;
     metric.samples.insert(metric.samples.end(), samples.begin(), samples.end());
   }

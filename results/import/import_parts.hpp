@@ -25,6 +25,7 @@ inline constexpr MetricInfo kLatency{"latency_ns_*", "ns", Better::lower, "repea
 // A finite number, from a JSON number or from text. Absent for anything else, such as "nan".
 std::optional<double> finite_number(std::string_view text);
 std::optional<double> number_of(const Json& object, std::string_view name);
+// Adds a sample. A negative number is an error of the program, and unknown.
 void add_if_known(Record& record, const MetricInfo& metric, std::optional<double> value, double factor = 1);
 
 // Adds those members of `object` that are numbers from 0 on to the parameters, as whole numbers. `names` has
@@ -59,6 +60,6 @@ std::optional<double> percentile_of_bins(const std::map<double, double>& bins, d
 
 // Adds a record. If one of the same parameters is there already, `record` is one more repeat of it. A metric
 // that not every repeat has is left out, so that the samples of all metrics are of the same repeats.
-void add_repeat(std::vector<Record>& records, Record record);
+void add_repeat(Imported& found, Record record);
 
 }  // namespace penstock::imported

@@ -155,6 +155,13 @@ bool is_mdtest(std::string_view text) {
 void import_mdtest(std::string_view text, const std::string& id, Imported& found) {
   MdtestSection section;
   bool is_open = false;
+  bool is_finished = true;
+  const auto check_end = [&] {
+    if (!is_finished && section.has_rates)
+      found.problems.push_back("mdtest (" + section.command +
+                               ") printed no line '-- finished at': rows may be missing, because it was "
+                               "stopped or its text is cut off");
+  };
   const auto close = [&] {
     if (is_open) add_section(section, id, found);
     section.table.clear();
@@ -164,7 +171,9 @@ void import_mdtest(std::string_view text, const std::string& id, Imported& found
   while (!text.empty()) {
     const std::string_view line = trim(take_part(text, '\n'), "\r");
     if (is_launch(line)) {
+      check_end();
       close();
+      is_finished = false;
       section = {};
       const size_t end = line.find(kVersionEnd);
       section.version = line.substr(kVersionBegin.size(), end - kVersionBegin.size());
@@ -186,12 +195,15 @@ void import_mdtest(std::string_view text, const std::string& id, Imported& found
       section.in_rates = line.find("time") == std::string_view::npos;
       section.has_rates |= section.in_rates;
       section.iterations = first_number(line.substr(std::min(line.find("(of"), line.size())));
+    } else if (line.starts_with("-- finished at")) {
+      is_finished = true;
     } else if (line.find("ERROR: verifying the data") != std::string_view::npos) {
       section.has_wrong_data = true;
     } else if (is_open) {
       take_phase_line(line, section);
     }
   }
+  check_end();
   close();
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "io_backends/core/units.hpp"
@@ -96,14 +98,14 @@ std::vector<PeerCurve> peer_curves(std::span<const Record> records) {
   const auto program_and_tier = [](const Record& record) {
     return peer_program(record) + " on " + tier_name(record);
   };
+  std::map<std::string, size_t> curves_of_name;
+  for (const RecordList& one : groups) ++curves_of_name[program_and_tier(*one.front())];
   std::vector<PeerCurve> curves;
   for (const RecordList& one : groups) {
     const Record& first = *one.front();
     PeerCurve curve{tier_name(first), program_and_tier(first), is_direct(first), is_read_rate(first), {}};
-    const auto same_name = std::count_if(groups.begin(), groups.end(), [&](const RecordList& other) {
-      return program_and_tier(*other.front()) == curve.name;
-    });
-    if (const std::string work = peer_work(first); same_name > 1 && !work.empty()) curve.name += ": " + work;
+    if (const std::string work = peer_work(first); curves_of_name[curve.name] > 1 && !work.empty())
+      curve.name += ": " + work;
     for (const Record* const record : one)
       keep_newer(curve.by_count[*whole_number(*record, "threads", 1)], *record);
     curves.push_back(std::move(curve));
