@@ -57,7 +57,7 @@ constexpr OptionSpec kSweepOptions[] = {
      .type = OptionType::integer,
      .value = "N",
      .fallback = "0",
-     .help = "submit again by itself, at most N times, while a job leaves something",
+     .help = "resubmit automatically, at most N times, while runs are left",
      .group = "Slurm",
      .at_least = 0},
     kMetricsPortOption,

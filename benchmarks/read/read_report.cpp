@@ -111,7 +111,8 @@ std::string ceiling_text(std::optional<double> fraction) {
 
 std::string read_heading(const Corpus& corpus, std::span<const Record> records, const Output& output) {
   const Manifest& manifest = corpus.manifest;
-  const std::string codec = manifest.facts().codec.empty() ? "" : upper_case(manifest.facts().codec) + " ";
+  const std::string& name = manifest.facts().codec;
+  const std::string codec = name.empty() || name == "mixed" || name == "raw" ? "" : upper_case(name) + " ";
   const BlockRest rest = rest_of_blocks(manifest);
   std::string contents = manifest.one_object_per_sample()
                              ? count_of(manifest.samples(), codec + "file", output)

@@ -110,8 +110,11 @@ TimeRange ReadSweep::ceiling_time(const ReadTier& tier, unsigned threads, double
   TimeRange sum;
   const auto add_probe = [&](std::chrono::nanoseconds time, bool is_queued) {
     const ReadEnd end = Passes{time};
-    sum.low_s += repeat_seconds(end, fastest_s, prepare_s, empties_cache);
-    sum.high_s += repeat_seconds(end, 1.2 * pass_s, prepare_s, empties_cache);
+    // Shorter passes need more preparations of the cache.
+    const double of_fast_s = repeat_seconds(end, fastest_s, prepare_s, empties_cache);
+    const double of_slow_s = repeat_seconds(end, 1.2 * pass_s, prepare_s, empties_cache);
+    sum.low_s += std::min(of_fast_s, of_slow_s);
+    sum.high_s += std::max(of_fast_s, of_slow_s);
     if (!is_queued || empties_cache) return;
     sum += {fastest_s, 1.2 * pass_s};  // its first pass may not count
   };

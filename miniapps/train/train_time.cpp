@@ -202,7 +202,8 @@ bool may_hang(const Tier& tier) {
 }
 
 void plan_training_time(const TrainPlan& plan) {
-  std::vector<const Tier*> tiers{&plan.corpus.tier};
+  std::vector<const Tier*> tiers;
+  if (!plan.only_other_tiers) tiers.push_back(&plan.corpus.tier);
   for (const Tier& tier : plan.other_tiers) tiers.push_back(&tier);
   const TimeRange step = step_seconds(plan);
   TimeRange trainings;

@@ -335,7 +335,7 @@ Rows file_rows(const TopFiles& files, const Output& output) {
     if (file.shares_key) name += " (shares its key)";
     if (file.kind == PENSTOCK_DIRECTORY) name += "/";
     if (!file.path.empty() && file.kind != PENSTOCK_OTHER_FILE && !path_exists(file.path))
-      name += " (deleted)";
+      name += " (deleted or renamed)";
     rows.rows.push_back({std::move(name), bytes_text(file.size, output), format_count(file.all.opens, output),
                          format_count(file.all.reads, output), bytes_text(file.all.bytes_read, output),
                          format_count(file.all.writes, output), bytes_text(file.all.bytes_written, output),
@@ -353,9 +353,9 @@ Rows roll_up_rows(std::string_view title, std::span<const RollUp> rolled, const 
   for (const RollUp& row : rolled) {
     std::string name = row.name.empty() ? "(no path)" : printable_path(row.name);
     if (!row.name.empty() && !path_exists(row.name)) {
-      name += " (deleted)";
+      name += " (deleted or renamed)";
     } else if (!row.largest_file.empty() && !path_exists(row.largest_file)) {
-      name += " (its busiest file was deleted)";
+      name += " (its busiest file was deleted or renamed)";
     }
     rows.rows.push_back({std::move(name), format_count(row.files, output),
                          format_count(row.all.reads, output), bytes_text(row.all.bytes_read, output),

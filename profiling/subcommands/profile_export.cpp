@@ -54,7 +54,9 @@ Result<int> run_export(const CommandContext& context) {
   for (const std::string& sentence : outcome.notes) note(sentence);
   for (const std::string& sentence : outcome.warnings) warn(sentence);
   if (!context.output.json) {
-    note(fmt::format("{}: {} {}", outcome.file, format_count(outcome.count), outcome.item_name));
+    const std::string_view items = outcome.item_name;
+    note(fmt::format("{}: {} {}", outcome.file, format_count(outcome.count),
+                     outcome.count == 1 && items.ends_with('s') ? items.substr(0, items.size() - 1) : items));
   } else if (outcome.json.empty()) {
     print_json({{"file", outcome.file}, {std::string(outcome.item_name), outcome.count}});
   } else {

@@ -1,3 +1,4 @@
+#include "results/import/import_parts.hpp"
 #include "results/import/import_testing.hpp"
 
 namespace penstock {
@@ -43,6 +44,13 @@ TEST(Elbencho, APhaseBecomesARecord) {
   EXPECT_EQ(samples_of_metric(record, "payload_bytes"), std::vector{19660800.0});
   EXPECT_EQ(samples_of_metric(record, "wall_s"), std::vector{0.284});
   EXPECT_EQ(record.verdict, Verdict::ok);
+}
+
+TEST(Elbencho, SecretsOfTheCommandLineAreHidden) {
+  EXPECT_EQ(
+      imported::command_arguments("elbencho --s3key ID --s3secret=WORD --S3.session-token T --s3key -w"),
+      (std::vector<std::string>{"elbencho", "--s3key", "***", "--s3secret=***", "--S3.session-token", "***",
+                                "--s3key", "-w"}));
 }
 
 TEST(Elbencho, IterationsAreSamplesAndOtherWorkIsAnotherRecord) {

@@ -20,6 +20,24 @@ namespace {
 
 constexpr double kLatestUnixTime_s = 32503680000;  // times after the year 3000 are errors
 
+// Replaces the values of options such as --s3key, --s3secret and --S3.secret-key=VALUE.
+void hide_secrets(std::vector<std::string>& words) {
+  constexpr std::string_view kSecrets[] = {"key", "secret", "token", "password"};
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    const std::string name = lower_case(words[i].substr(0, equals));
+    const bool is_secret = name.starts_with('-') &&
+                           std::any_of(std::begin(kSecrets), std::end(kSecrets), [&](std::string_view part) {
+                             return name.find(part) != std::string::npos;
+                           });
+    if (!is_secret) continue;
+    if (equals != std::string::npos)
+      words[i].replace(equals + 1, std::string::npos, "***");
+    else if (i + 1 < words.size() && !words[i + 1].starts_with('-'))
+      words[i + 1] = "***";
+  }
+}
+
 }  // namespace
 
 std::optional<double> finite_number(std::string_view text) {
@@ -119,6 +137,7 @@ std::vector<std::string> command_arguments(std::string_view command) {
       words.back() += c;
     }
   }
+  hide_secrets(words);
   return words;
 }
 

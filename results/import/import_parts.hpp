@@ -48,7 +48,8 @@ void set_tier(Record& record, const std::string& path, std::string_view backend)
 // Declares all parameters but the tier as work.
 void set_work(Record& record);
 
-// Splits a command line at blanks outside of quotes, and removes the quotes.
+// Splits a command line at blanks outside of quotes, and removes the quotes. Values of options that name a
+// key, secret, token or password become "***".
 std::vector<std::string> command_arguments(std::string_view command);
 // Joins words with blanks, from `begin` on, except each word in `outputs` (which say how results are shown or
 // where they go) and, if the word there ends in '=', its value: the word after it, or what follows '='.

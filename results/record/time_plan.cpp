@@ -153,16 +153,22 @@ bool TimePlan::fits_now(const PlanPart& part) const {
 }
 
 bool TimePlan::begin(std::string_view part_name, std::string_view step) {
-  end();
   PlanPart* const part = find(part_name);
-  if (part == nullptr || part->started >= part->planned) return false;
-  if (limit_s_) {
-    if (agreed(fits_now(*part) ? 1 : 0) == 0) {
-      warn_(fmt::format("{}: no time is left for {} of {} {}", limit_text_, part->planned - part->started,
-                        part->planned, part->name));
-      part->planned = part->started;
-      return false;
-    }
+  PlanPart* const before = current_;
+  const bool is_refused = part == nullptr || part->started >= part->planned;
+  if (is_refused && before != part) return false;
+  const double took_before_s = before == nullptr ? 0 : before->took_s;
+  end();
+  if (is_refused) return false;
+  if (limit_s_ && agreed(fits_now(*part) ? 1 : 0) == 0) {
+    warn_(fmt::format("{}: no time is left for {} of {} {}", limit_text_, part->planned - part->started,
+                      part->planned, part->name));
+    part->planned = part->started;
+    if (before == nullptr || before == part) return false;
+    current_ = before;  // it goes on
+    --before->ended;
+    before->took_s = took_before_s;
+    return false;
   }
   if (logs_steps()) {
     double left_s = 0;

@@ -65,7 +65,8 @@ class TimePlan {
   Result<void> settle(std::string_view remedy);
 
   // Starts the next one of a part, which ends the part that was started before. Returns false if it is left
-  // out: it was not planned, or it is not expected to end within the limit any more. `step` names it for the
+  // out: it was not planned, or it is not expected to end within the limit any more. Then another part that
+  // was started before goes on. `step` names it for the
   // log: "disk, 4 threads: repeat 2 of 3".
   bool begin(std::string_view part, std::string_view step);
   void end();  // ends the part that was started last

@@ -206,8 +206,8 @@ std::vector<std::string> comparison_bottom_line(const std::vector<NamedCompariso
     return {regression_text(one), amount + ".",
             worst->paired
                 ? fmt::format("Find out what '{}' changes before you use it.", one.candidate)
-                : "Look for what changed in between (section Environment), then measure both in turn: "
-                  "only that excludes drift."};
+                : "Look for what changed in between (below the table of section What changed), then measure "
+                  "both in turn: only that excludes drift."};
   }
   return {};
 }

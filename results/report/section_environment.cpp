@@ -35,6 +35,7 @@ void flatten(const Json& json, const std::string& prefix, const Output& output, 
     std::string name = prefix;
     if (!name.empty()) name += '.';
     name += key;
+    if (name == "plan") continue;  // every command plans another time
     if (value.is_object()) {
       flatten(value, name, output, facts, order);
       continue;

@@ -112,7 +112,8 @@ std::string series_section(const std::vector<Record>& records, PageState& state)
   }
   if (charts.empty()) return "";
   std::string out = state.open_section(
-      "time", "Over time", "What arrived in each interval: a burst that runs dry, a tail, or a steady rate.",
+      "time", "Over time",
+      "The rate in each interval: whether it was steady, fell after a burst, or ended in a tail.",
       least_even_series(charts));
   size_t part_index = 0;
   for (const auto& [common, all] : charts)
@@ -156,10 +157,10 @@ std::string other_section(const std::vector<Record>& records, PageState& state) 
   std::vector<std::string> command_counts;
   for (const auto& [command, found] : by_command)
     command_counts.push_back(fmt::format("{} ({})", command, count_of(found.size(), "record")));
-  std::string out = state.open_section(
-      "other", "Also measured", "",
-      answer_html("What no other section speaks of: " + verdicts::enumerate(command_counts) + ".", "records",
-                  "the records"));
+  std::string out =
+      state.open_section("other", "Also measured", "",
+                         answer_html("Other measurements: " + verdicts::enumerate(command_counts) + ".",
+                                     "records", "the records"));
   for (const auto& [command, found] : by_command) {
     HtmlTable table(command, {{"what", Kind::words},
                               {"metric", Kind::words},
@@ -202,9 +203,9 @@ std::string usable_text(const std::vector<Record>& records, const Output& output
   }
   if (parts.empty())
     return records.size() == 1
-               ? "The one record has a number."
-               : fmt::format("All {} records have a number.", format_count(records.size(), output));
-  return fmt::format("{} of {} records have a number; the others: {}.", format_count(usable, output),
+               ? "The measurement succeeded."
+               : fmt::format("All {} measurements succeeded.", format_count(records.size(), output));
+  return fmt::format("{} of {} measurements succeeded; the others: {}.", format_count(usable, output),
                      format_count(records.size(), output), verdicts::enumerate(parts));
 }
 

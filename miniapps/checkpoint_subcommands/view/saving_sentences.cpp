@@ -247,6 +247,8 @@ std::string advice_of(const SavingGroup& group, const SavingRuns& best, bool is_
         return arm.arm == "direct" || (shorter && shorter->most_ratio < 1);
       });
   if (direct_is_best) return fmt::format("Save {}.", saved_how(best.first(), best.arm));
+  if (!is_proven && best.runs.size() < 2)
+    return "Run the same command with --repeat 9, because one pair does not show how much results vary.";
   if (!is_proven) return "Run the same command with --repeat 9, because its pairs contradict each other.";
   const auto young = best.median_of(kIntervalYoung);
   const std::string how = saved_how(best.first(), best.arm);

@@ -257,10 +257,11 @@ void describe_cached_epochs(const TrainGroup& group, uint64_t prefetch, const Re
     if (fractions->samples[i] < kServedFromMemory) cached_epochs.push_back(i + 1);
   if (cached_epochs.empty()) return;
   add_sentence(out, Tone::caution, "cached_epochs",
-               "Epoch{} {} of {} (prefetch {}) came from this machine's memory: devices and "
-               "servers moved less than {} of the bytes, so {} nothing about the tier.",
+               "Epoch{} {} of {} (prefetch {}) {} served from the page cache: less than {} of the bytes came "
+               "from a device or server. {} not measure the tier.",
                cached_epochs.size() == 1 ? "" : "s", number_ranges(cached_epochs), group.title, prefetch,
-               format_percent(kServedFromMemory), cached_epochs.size() == 1 ? "it shows" : "they show");
+               cached_epochs.size() == 1 ? "was" : "were", format_percent(kServedFromMemory),
+               cached_epochs.size() == 1 ? "It does" : "They do");
 }
 
 // Whether the accelerator waited for this stage more than for anything else. `causes` is sorted, the largest

@@ -257,7 +257,7 @@ TEST(Sentences, EpochsThatCameFromMemoryAreNamed) {
   Record record = train_cell(2, 0.06);
   run_metric(record, "epoch_device_bytes_fraction", {1.0, 0.002, 0, 0.001, 0.5, 0});
   EXPECT_TRUE(has(only_sentence({record}, "cached_epochs"),
-                  "Epochs 2 to 4 and 6 of alexnet on disk (prefetch 2) came from"));
+                  "Epochs 2 to 4 and 6 of alexnet on disk (prefetch 2) were served from"));
   run_metric(record, "epoch_device_bytes_fraction", {1.0, 0.9});
   EXPECT_TRUE(sentence_texts({record}, "cached_epochs").empty());
   run_metric(record, "epoch_device_bytes_fraction", {0});
