@@ -293,27 +293,6 @@ Result<void> check_names_file(std::string_view option, const std::filesystem::pa
   return make_error(Errc::invalid_argument, "--{} names a file, not the folder '{}'", option, file.string());
 }
 
-// --list-bad replaces only an empty file or an earlier list: each line of a list has three columns.
-Result<void> check_list_file(const std::filesystem::path& file) {
-  PENSTOCK_TRY(check_names_file("list-bad", file));
-  std::error_code failed;
-  const auto status = std::filesystem::symlink_status(file, failed);
-  if (!std::filesystem::exists(status)) return success();
-  if (std::filesystem::is_regular_file(status)) {
-    std::ifstream existing(file, std::ios::binary);
-    if (!existing)
-      return errno_error(errno, "--list-bad would replace a file that cannot be read:", file.string());
-    std::string line;
-    std::getline(existing, line);
-    if (line.empty() || std::count(line.begin(), line.end(), '\t') == 2) return success();
-  }
-  return make_error(
-      Errc::invalid_argument,
-      "'{}' exists and is no list of bad samples, and --list-bad replaces only such lists: name "
-      "another file",
-      file.string());
-}
-
 // Refuses to write the manifest of a folder with an unfinished data set or copy, whose objects may be
 // missing. With a manifest, the folder would be a corpus, and generate and copy would not continue with it.
 Result<void> check_is_finished(const std::string& file) {
@@ -434,7 +413,10 @@ Result<int> run_describe(const CommandContext& context) {
                         "--{} goes with --scan (to check a corpus that has a manifest: penstock verify)",
                         name);
   PENSTOCK_TRY(check_save(options));
-  if (options.given("list-bad")) PENSTOCK_TRY(check_list_file(options.text("list-bad")));
+  if (options.given("list-bad")) {
+    PENSTOCK_TRY(check_names_file("list-bad", options.text("list-bad")));
+    PENSTOCK_TRY(BadList::check_file(options.text("list-bad")));
+  }
   PENSTOCK_TRY(check_field_option(options));
   CorpusRequest request = corpus_request(options);
   request.add_checksums = options.flag("checksum");

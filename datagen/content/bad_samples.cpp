@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
 #include <span>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -147,6 +150,24 @@ std::string BadList::summary(uint64_t samples, std::string_view file) const {
   return fmt::format(
       "bad  {} of {}{}; listed in '{}'\n", format_count(samples_), count_of(samples - unchecked_, "sample"),
       objects_ == 0 ? "" : " and all in " + count_of(objects_, "unreadable object"), printable(file));
+}
+
+Result<void> BadList::check_file(const std::string& file) {
+  std::error_code failed;
+  const auto status = std::filesystem::symlink_status(file, failed);
+  if (!std::filesystem::exists(status)) return success();
+  if (std::filesystem::is_regular_file(status)) {
+    std::ifstream existing(file, std::ios::binary);
+    if (!existing) return errno_error(errno, "--list-bad would replace a file that cannot be read:", file);
+    std::string line;
+    std::getline(existing, line);
+    if (line.empty() || std::count(line.begin(), line.end(), '\t') == 2) return success();
+  }
+  return make_error(
+      Errc::invalid_argument,
+      "'{}' exists and does not list bad samples, and --list-bad replaces only such lists: name "
+      "another file",
+      file);
 }
 
 Result<void> BadList::write(const std::string& file) const {

@@ -34,6 +34,9 @@ class BadList {
   Result<void> add_samples(Backend& backend, const Manifest& manifest, unsigned threads, bool progress);
   // "bad  3 of 44 samples; listed in 'bad.tsv'" with a final newline. `samples`: how many the manifest lists.
   std::string summary(uint64_t samples, std::string_view file) const;
+  // Refuses a file that write() would replace although it is neither empty nor such a list: devices and
+  // links, too.
+  static Result<void> check_file(const std::string& file);
   // Writes the list to a file, replacing it. It is complete, or unchanged if that fails.
   Result<void> write(const std::string& file) const;
 

@@ -276,7 +276,7 @@ void import_elbencho_csv(std::string_view text, const std::string& id, Imported&
     if (is_elbencho(document)) {
       import_elbencho(document, id, found);
     } else if (bad_rows++ == 0) {
-      first_bad_row = is_cut     ? fmt::format("line {} has no end, so the file is cut off", line_number)
+      first_bad_row = is_cut     ? fmt::format("line {} has no end, so the file is truncated", line_number)
                       : is_whole ? fmt::format("line {} names no operation", line_number)
                                  : fmt::format("line {} has {} fields where the first line has {}",
                                                line_number, fields.size(), titles.size());

@@ -160,7 +160,7 @@ void import_mdtest(std::string_view text, const std::string& id, Imported& found
     if (!is_finished && section.has_rates)
       found.problems.push_back("mdtest (" + section.command +
                                ") printed no line '-- finished at': rows may be missing, because it was "
-                               "stopped or its text is cut off");
+                               "stopped or its text is truncated");
   };
   const auto close = [&] {
     if (is_open) add_section(section, id, found);
