@@ -158,16 +158,13 @@ Result<void> BadList::check_file(const std::string& file) {
   if (!std::filesystem::exists(status)) return success();
   if (std::filesystem::is_regular_file(status)) {
     std::ifstream existing(file, std::ios::binary);
-    if (!existing) return errno_error(errno, "--list-bad would replace a file that cannot be read:", file);
+    if (!existing) return errno_error(errno, "cannot read the earlier list", file);
     std::string line;
     std::getline(existing, line);
     if (line.empty() || std::count(line.begin(), line.end(), '\t') == 2) return success();
   }
-  return make_error(
-      Errc::invalid_argument,
-      "'{}' exists and does not list bad samples, and --list-bad replaces only such lists: name "
-      "another file",
-      file);
+  return make_error(Errc::already_exists,
+                    "'{}' exists, and it is not an earlier list of samples: name another file", file);
 }
 
 Result<void> BadList::write(const std::string& file) const {
