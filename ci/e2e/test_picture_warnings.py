@@ -2,6 +2,7 @@
 """Pictures that other readers decode with a warning at most: they are decoded, counted by warning, and the first is named."""
 
 import json
+import pathlib
 
 from messages import message
 from penstock_cli import main
@@ -97,6 +98,15 @@ class PictureWarnings(TrainTest):
         for file in ("d/a_sound.jpg", "d", "d/"):
             self.assertIn(file, self.run_cli("describe", "d", "--scan", "--list-bad", file, expect=2).stderr)
         self.assertEqual((self.dir / "d" / "a_sound.jpg").read_bytes(), sound)
+        (self.dir / "script").write_text("\nimport os\n")
+        (self.dir / "link").symlink_to("script")
+        for file in ("script", "link", "/dev/null"):
+            self.assertIn(file, self.run_cli("describe", "d", "--scan", "--list-bad", file, expect=2).stderr)
+        self.assertEqual((self.dir / "link").read_text(), "\nimport os\n")
+        self.assertTrue(pathlib.Path("/dev/null").is_char_device())
+        (self.dir / "empty").touch()
+        self.run_cli("describe", "d", "--scan", "--list-bad", "empty")
+        self.assertEqual((self.dir / "empty").read_text().count("\n"), 4)
 
 
 if __name__ == "__main__":

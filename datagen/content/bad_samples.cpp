@@ -159,11 +159,10 @@ Result<void> BadList::check_file(const std::string& file) {
   if (std::filesystem::is_regular_file(status)) {
     std::ifstream existing(file, std::ios::binary);
     if (!existing) return errno_error(errno, "cannot read the earlier list", file);
-    std::string line;
-    std::getline(existing, line);
-    if (line.empty() || std::count(line.begin(), line.end(), '\t') == 2) return success();
+    std::string line;  // without one, the file is empty
+    if (!std::getline(existing, line) || std::count(line.begin(), line.end(), '\t') == 2) return success();
   }
-  return make_error(Errc::already_exists,
+  return make_error(Errc::invalid_argument,
                     "'{}' exists, and it is not an earlier list of samples: name another file", file);
 }
 
