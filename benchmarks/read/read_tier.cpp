@@ -35,10 +35,8 @@ std::string ReadTier::cache_not_dropped_warning() {
 
 std::string ReadTier::no_baseline_warning(const RunTally& failed) {
   if (std::exchange(missing_baseline_reported, true)) return "";
-  return fmt::format(
-      "no baseline for '{}', which does not skip samples: {} (to list all bad ones: penstock describe "
-      "--list-bad FILE)",
-      tier.name, failed.failure ? failed.failure->message() : "it read nothing");
+  return fmt::format("no baseline for '{}': {}", tier.name,
+                     failed.failure ? failed.failure->message() : "it read nothing");
 }
 
 uint64_t ReadTier::bytes_read() const {
