@@ -243,6 +243,11 @@ class Rows(ReadTest):
         self.assertLess(abs(float(lines[-1]["time"]) - time.time()), 60)
         self.assertTrue(all(float(line["files_per_s"]) > 0 for line in lines))
 
+    def test_live_csv_on_a_full_disk_is_an_error(self):
+        done = self.run_cli("read", self.corpus(files=3), "--scan", "--threads", 1, "--repeat", 1, "--min-time", "20ms", "--no-ceiling",
+                            "--no-baseline", "--live-csv", "/dev/full", expect=1)
+        self.assertIn("/dev/full", done.stderr)
+
     def test_live_csv_grows_while_it_runs(self):
         live = self.dir / "live.csv"
         process = self.start("read", self.corpus(), "--scan", "--threads", "1", "--repeat", "1", "--min-time", "20s",

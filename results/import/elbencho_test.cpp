@@ -46,6 +46,14 @@ TEST(Elbencho, APhaseBecomesARecord) {
   EXPECT_EQ(record.verdict, Verdict::ok);
 }
 
+TEST(Elbencho, ANegativeFigureIsUnknown) {
+  Record record;
+  imported::add_if_known(record, imported::kPayloadRate, -5.0);
+  EXPECT_TRUE(record.metrics.empty());
+  imported::add_if_known(record, imported::kPayloadRate, 0.0);
+  EXPECT_FALSE(record.metrics.empty());
+}
+
 TEST(Elbencho, SecretsOfTheCommandLineAreHidden) {
   EXPECT_EQ(
       imported::command_arguments("elbencho --s3key ID --s3secret=WORD --S3.session-token T --s3key -w"),
@@ -110,6 +118,9 @@ constexpr const char* kCsvHeader =
 TEST(Elbencho, CsvIsReadAsTheJsonWithWholeMebibytes) {
   const std::string row =
       R"(2026-11-30T21:22:41+0000,,file,1,1,2,,,67108864,1048576,0,0,,1,,0,READ,59,74,853,586,853,2001,2.3-1,"elbencho" "-r" "--csvfile" "e.csv" "/data/p/blk" )";
+  const auto cut = import_foreign(kCsvHeader + row + "\n" + row);
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->problems.size(), 1U) << "the last line may be truncated";
   const auto records = imported_records(kCsvHeader + row + "\n" + row + "\n");
   ASSERT_EQ(records.size(), 1U);
   EXPECT_EQ(records[0].label.at("peer"), "elbencho-2.3-1");

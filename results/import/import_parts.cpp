@@ -22,7 +22,7 @@ constexpr double kLatestUnixTime_s = 32503680000;  // times after the year 3000 
 
 // Replaces the values of options such as --s3key, --s3secret and --S3.secret-key=VALUE.
 void hide_secrets(std::vector<std::string>& words) {
-  constexpr std::string_view kSecrets[] = {"key", "secret", "token", "password"};
+  constexpr std::string_view kSecrets[] = {"key", "secret", "token", "password", "cred"};
   for (size_t i = 0; i < words.size(); ++i) {
     const size_t equals = words[i].find('=');
     const std::string name = lower_case(words[i].substr(0, equals));

@@ -57,6 +57,16 @@ TEST(Mdtest, MoreIterationsAreTheMeanUnlessTheLinesOfEachAreThere) {
       std::vector{500.0});
 }
 
+TEST(Mdtest, ATextWithoutItsEndIsNamed) {
+  const std::string text = mdtest_text("3", kCreation);
+  const auto whole = import_foreign(text);
+  const auto cut = import_foreign(std::string_view(text).substr(0, text.find("-- finished")));
+  ASSERT_TRUE(whole && cut);
+  EXPECT_TRUE(whole->problems.empty());
+  EXPECT_EQ(cut->records.size(), whole->records.size());
+  EXPECT_EQ(cut->problems.size(), 1U);
+}
+
 TEST(Mdtest, BytesThatAreNoUtf8AreReplaced) {
   std::string text = mdtest_text("1", "   File stat   9.0   9.0   9.0   0.000\n");
   text.replace(text.find("'-u'"), 4, "'\x80'");

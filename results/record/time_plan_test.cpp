@@ -132,6 +132,25 @@ TEST_F(TimePlanTest, StartsNothingThatWouldEndAfterTheLimit) {
   EXPECT_GE(json["parts"][3]["took_s"].get<double>(), 0.6);
 }
 
+TEST_F(TimePlanTest, APartThatIsLeftOutDoesNotEndTheRunningOne) {
+  const double limit_s = process_seconds() + 2;
+  TimePlan limited = plan(std::to_string(limit_s) + "s");
+  add_parts(limited, 0.01);
+  ASSERT_TRUE(limited.settle("").ok());
+  ASSERT_TRUE(limited.begin("warm-up", ""));
+  ASSERT_TRUE(limited.begin("repeats", ""));
+  const double after_begin_s = process_seconds();
+  EXPECT_FALSE(limited.begin("warm-up", "")) << "only one was asked for";
+  while (process_seconds() < limit_s) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(limited.begin("baseline", ""));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  const double before_end_s = process_seconds();
+  limited.end();
+  const Json repeats = limited.json()["parts"][1];
+  EXPECT_EQ(repeats["name"], Json("repeats"));
+  EXPECT_GE(repeats["took_s"].get<double>(), before_end_s - after_begin_s);
+}
+
 TEST_F(TimePlanTest, WithoutALimitEverythingStarts) {
   TimePlan unlimited = plan("");
   add_parts(unlimited, 1e6);
